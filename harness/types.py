@@ -25,7 +25,7 @@ from harness.diff.result import (
     Spread,
 )
 from harness.engines.registry import Batches
-from harness.metadata.catalogs.catalog import Endpoint
+from harness.metadata.catalogs.catalog import Endpoint, TableServer
 from harness.metadata.filters.predicate import (
     And,
     Comparison,
@@ -39,6 +39,7 @@ from harness.metadata.filters.predicate import (
     StartsWith,
     Undecided,
 )
+from harness.metadata.iceberg.server.protocol import Answer, Call, Credential, Transport
 from harness.metadata.model.file_schema import MappedName, NameMapping
 from harness.metadata.model.schema import (
     BinaryType,
@@ -104,11 +105,13 @@ from harness.trace.model import (
 
 __all__ = [
     "And",
+    "Answer",
     "BatchArguments",
     "Batches",
     "BinaryType",
     "BooleanType",
     "Breach",
+    "Call",
     "CandidateFile",
     "ChangeMode",
     "ChangedRows",
@@ -120,6 +123,7 @@ __all__ = [
     "ComparisonOutcome",
     "Constant",
     "Counts",
+    "Credential",
     "DateType",
     "DatedDelete",
     "DatedPositions",
@@ -192,11 +196,13 @@ __all__ = [
     "StringType",
     "StructType",
     "TableOptions",
+    "TableServer",
     "TimeType",
     "TimestampType",
     "Trace",
     "TracedCommit",
     "TracedRow",
+    "Transport",
     "Undecided",
     "UnknownType",
     "UnsignedType",

@@ -17,9 +17,8 @@ from harness.cli import terminal
 from harness.cli.parameters import Argument, Option
 from harness.errors import TableNotFoundError
 from harness.metadata.catalogs.catalog import parse_name
-from harness.metadata.catalogs.planning import Planning
 from harness.metadata.model.times import parse_moment
-from harness.metadata.plan.read_options import Prune, Ratified
+from harness.metadata.plan.read_options import Planning, Prune, Ratified
 from harness.storage import limits
 from harness.storage.gate import Outside
 from harness.storage.paths import expanded, is_path, may_be_name

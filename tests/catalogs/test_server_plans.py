@@ -443,3 +443,62 @@ def test_a_missing_file_of_an_old_snapshot(server, tmp_path):
         (tmp_path / "orders" / "data" / row["path"].rpartition("/")[2]).unlink()
     with pytest.raises(harness.MissingFileError, match=f"the newest is {newest}"):
         served.to_arrow()
+
+
+def with_appends(directory):
+    """Return a table whose commits append, delete, rewrite, and append."""
+    table = table_of(directory, version=3)
+    first = table.write_data(rows_of(1, 2))
+    table.append(first)
+    table.commit(add=table.write_deletion_vectors({first: [0]}))
+    second = table.append(table.write_data(rows_of(3)), table.write_data(rows_of(4)))
+    table.commit(add=[table.write_data(rows_of(3, 4))], operation="replace")
+    table.add_column("note", "string", initial_default="old")
+    table.append(table.write_data([{"id": 5, "region": "eu", "note": "new"}]))
+    ids = [snapshot["snapshot-id"] for snapshot in table.snapshots]
+    appended = [
+        *((1, "eu", "old", "insert", 0, ids[0]), (2, "us", "old", "insert", 0, ids[0])),
+        *((3, "eu", "old", "insert", 2, ids[2]), (4, "us", "old", "insert", 2, ids[2])),
+        (5, "eu", "new", "insert", 3, ids[4]),  # the commit that rewrites has no number
+    ]
+    assert second == ids[2]
+    return table, appended
+
+
+def test_appends(server, tmp_path):
+    table, expected = with_appends(tmp_path / "orders")
+    served = opened(server, table)
+    assert values(served.changes(mode="appends").to_duckdb()) == Counter(expected)
+    assert [request.get("start-snapshot-id") for request in server.plan_requests] == [
+        *(None, table.snapshots[1]["snapshot-id"], table.snapshots[3]["snapshot-id"]),
+    ]
+    some = served.changes(table.snapshots[0]["snapshot-id"], mode="appends", columns=["id", "_change_ordinal", "_pos"])
+    assert values(some.to_duckdb()) == Counter([(3, 1, 0), (4, 1, 0), (5, 2, 0)])
+    where = served.changes(mode="appends", columns=["id"], where="id > 2 AND _change_ordinal < 3 AND region = 'eu'")
+    assert values(where.to_duckdb()) == Counter([(3,)])
+    assert "_change_ordinal" not in str(server.plan_requests)
+    again = harness.ScanPlan.from_ipc(some.plan.to_ipc())
+    assert values(harness.open_plan(again).to_duckdb()) == Counter([(3, 1, 0), (4, 1, 0), (5, 2, 0)])
+
+
+def test_a_file_that_is_appended_twice(server, tmp_path):
+    table = table_of(tmp_path / "orders")
+    data = table.write_data(rows_of(1))
+    table.append(data)
+    table.commit(remove=[data])
+    table.append(data)
+    rows = opened(server, table).changes(mode="appends", columns=["id", "_change_ordinal"]).to_duckdb()
+    assert values(rows) == Counter([(1, 0), (1, 2)])
+
+
+@pytest.mark.harness_spark
+def test_appends_on_spark(server, tmp_path, harness_spark):
+    table, expected = with_appends(tmp_path / "orders")
+    rows = opened(server, table).changes(mode="appends").to_spark(harness_spark).collect()
+    assert Counter(tuple(row) for row in rows) == Counter(expected)
+
+
+def test_appends_without_snapshots(server, tmp_path):
+    table = table_of(tmp_path / "orders")
+    assert opened(server, table).changes(mode="appends").to_arrow().num_rows == 0
+    assert server.plan_requests == []

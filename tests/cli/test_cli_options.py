@@ -116,6 +116,7 @@ def test_the_help_of_each_command_has_the_options_for_opening_tables_in_a_sectio
         "catalog",
         "storage-option",
         "allow-root",
+        "planning",
         "verbose",
         "untrusted",
         "set",

@@ -34,8 +34,8 @@ OWN_TEXT = {
     "--max-rows": "head reads so many rows; diff counts differences",
 }
 """Options with one meaning whose help differs by command, and why."""
-OPENING = ["--catalog", "--storage-option", "--allow-root", "--verbose", "--untrusted", "--set"]
-MOST = {"pull": 18, "diff": 22}
+OPENING = ["--catalog", "--storage-option", "--allow-root", "--planning", "--verbose", "--untrusted", "--set"]
+MOST = {"pull": 19, "diff": 23}
 """The maximum number of options of a command."""
 
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Sequence
 
 from harness.errors import RequestError, UnsupportedError
 from harness.metadata.catalogs.catalog import TableLocation, TableServer
 from harness.metadata.catalogs.plan_credentials import location_of_plan
 from harness.metadata.iceberg.server.protocol import Call, PlanAnswer, PlanServer
+from harness.metadata.plan.read_options import Planning
 from harness.storage.stores import Storage
-
-
-class Planning(enum.Enum):
-    """Who plans the reads of a table.
-
-    Attributes:
-        AUTO: The server if it says so, else harness.
-        SERVER: The server of the table's catalog.
-        CLIENT: Harness, from the table's metadata files.
-    """
-
-    AUTO = "auto"
-    SERVER = "server"
-    CLIENT = "client"
 
 
 def chosen_server(located: TableLocation | None, location: str, planning: str) -> TableServer | None:

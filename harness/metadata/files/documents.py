@@ -354,5 +354,8 @@ def json_pointer(path: tuple[str | int, ...]) -> str:
 
 def short_repr(value: Any) -> str:
     """Return a JSON value as text, short enough for an error message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:  # a document may be nested as deeply as it could just be parsed
+        text = f"a deeply nested {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."

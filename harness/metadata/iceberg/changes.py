@@ -21,7 +21,7 @@ from harness.metadata.iceberg.change_range import SnapshotRange, resolve_range
 from harness.metadata.iceberg.columns.entries import DataFiles, Extent, FilteredFiles, SkippedDataFiles, concat_files
 from harness.metadata.iceberg.dated_deletes import DatedDeletes, DatedEntry
 from harness.metadata.iceberg.manifests import ManifestEntry, ManifestFile, Status
-from harness.metadata.iceberg.model import IcebergSnapshot
+from harness.metadata.iceberg.model import IcebergSnapshot, TableMetadata
 from harness.metadata.iceberg.scan import (
     IcebergScan,
     OpenedManifests,
@@ -198,7 +198,7 @@ class RangePlanner:
         scan, source, mode = self.scan, self.scan.source, self.request.mode
         metadata, snapshots = source.metadata, self.commits.snapshots
         row_schema = result_schema(scan.schema, mode, rule="iceberg 8.4")
-        selected = self._columns(columns, row_schema)
+        selected = scan.schema.fields if columns is None and mode is None else change_columns(columns, row_schema)
         condition = None if where is None else scan.filter(where, row_schema)
         keys = self._keys()
         if self._deletes is None:
@@ -210,8 +210,7 @@ class RangePlanner:
         with_unchanged = mode is None or any(each.span != ALWAYS for each in deletes)
         live = self._live_files(statistics, skip_condition, with_unchanged=with_unchanged)
         first_ids = live.files.table.column("first_row_id")
-        # Files from before an upgrade to version 3 may have no row ids yet.
-        row_ids = metadata.format_version >= 3 and (not len(first_ids) or first_ids.null_count < len(first_ids))
+        row_ids = has_row_ids(metadata, first_ids)
         if mode is ChangeMode.UPDATES and not keys and not row_ids:
             raise RequestError(
                 "Cannot pair updates: the rows have no row ids, and the schema has no identifier fields. Pass keys= "
@@ -230,7 +229,7 @@ class RangePlanner:
             live.files,
             partitions,
         )
-        replaces = frozenset(n for n, snapshot in enumerate(snapshots) if snapshot.operation == "replace")
+        replaces = _replaces(snapshots)
         dated = DatedDeletes(
             files=filtered.files,
             deletes=deletes,
@@ -273,7 +272,7 @@ class RangePlanner:
             trusted=(*live.opened.trusted, *trusted_statistics(skipped, condition)),
             guarded=live.opened.guarded,
             lifetimes=Lifetimes(
-                commits=self._range_commits(replaces, [piece.span for piece in pieces]),
+                commits=range_commits(snapshots, [piece.span for piece in pieces]),
                 files=tuple(piece.span for piece in pieces),
                 equality_deletes=dated.equality_spans(),
                 mode=mode,
@@ -282,16 +281,6 @@ class RangePlanner:
             ),
             storage=source.storage,
         )
-
-    def _columns(self, columns: tuple[str, ...] | None, row_schema: Schema) -> tuple[Field, ...]:
-        if columns is None:
-            return row_schema.fields if self.request.mode is not None else self.scan.schema.fields
-        selected = bind_columns(columns, row_schema)
-        for column in selected:
-            if METADATA.get(column.name) == column and column.name not in _METADATA_COLUMNS:
-                message = f"Cannot read {column.name} of changes: only {', '.join(_METADATA_COLUMNS)} are available"
-                raise UnknownColumnError(message, field=column.name, rule="iceberg 8.4")
-        return selected
 
     def _keys(self) -> tuple[Field, ...]:
         """Return the columns that identify a row: those of the request, or else the identifier fields.
@@ -347,18 +336,6 @@ class RangePlanner:
             ]
             decisions[np.array(is_compared, dtype=np.bool_)] = KEPT
         return decisions
-
-    def _range_commits(self, replaces: frozenset[int], spans: Sequence[Span]) -> tuple[RangeCommit, ...]:
-        rewriting = _rewriting(spans) - replaces
-        ordinals = count()
-        return tuple(
-            RangeCommit(
-                id=snapshot.id,
-                ordinal=None if number in replaces else next(ordinals),
-                rewrites=number in rewriting,
-            )
-            for number, snapshot in enumerate(self.commits.snapshots)
-        )
 
     def _read_deletes(self) -> tuple[DatedEntry, ...]:
         """Return every delete that was live in the range, with its spans."""
@@ -431,6 +408,52 @@ class RangePlanner:
             manifests_skipped=len(unchanged) - opened.manifests,
             opened=opened,
         )
+
+
+def change_columns(columns: tuple[str, ...] | None, row_schema: Schema) -> tuple[Field, ...]:
+    """Return the columns of a read of changes.
+
+    Args:
+        columns: The names. None for all columns of `row_schema`.
+        row_schema: The columns of the table and of changes.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+    """
+    if columns is None:
+        return row_schema.fields
+    selected = bind_columns(columns, row_schema)
+    for column in selected:
+        if METADATA.get(column.name) == column and column.name not in _METADATA_COLUMNS:
+            message = f"Cannot read {column.name} of changes: only {', '.join(_METADATA_COLUMNS)} are available"
+            raise UnknownColumnError(message, field=column.name, rule="iceberg 8.4")
+    return selected
+
+
+def range_commits(snapshots: Sequence[IcebergSnapshot], spans: Sequence[Span]) -> tuple[RangeCommit, ...]:
+    """Return the commits of a range, given the spans of its files. Commits of operation `replace` show no changes."""
+    replaces = _replaces(snapshots)
+    rewriting = _rewriting(spans) - replaces
+    ordinals = count()
+    return tuple(
+        RangeCommit(
+            id=snapshot.id, ordinal=None if number in replaces else next(ordinals), rewrites=number in rewriting
+        )
+        for number, snapshot in enumerate(snapshots)
+    )
+
+
+def has_row_ids(metadata: TableMetadata, first_row_ids: pa.ChunkedArray) -> bool:
+    """Return whether rows have ids, given `FILES.first_row_id` of their files.
+
+    Files from before an upgrade to version 3 may have no row ids yet.
+    """
+    size = len(first_row_ids)
+    return metadata.format_version >= 3 and (not size or first_row_ids.null_count < size)
+
+
+def _replaces(snapshots: Sequence[IcebergSnapshot]) -> frozenset[int]:
+    return frozenset(number for number, snapshot in enumerate(snapshots) if snapshot.operation == "replace")
 
 
 def _joined(

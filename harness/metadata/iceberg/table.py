@@ -35,7 +35,7 @@ from harness.metadata.iceberg.server.protocol import PlanServer
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import SNAPSHOT_CHANGES, Schema, describe_field
 from harness.metadata.model.times import When
-from harness.metadata.plan.lifetimes import ChangeRange
+from harness.metadata.plan.lifetimes import ChangeMode, ChangeRange
 from harness.metadata.plan.read_options import ReadOptions
 from harness.metadata.planned_scan import PlannedScan, Planner
 from harness.storage.limits import contained
@@ -304,7 +304,11 @@ class IcebergTable:
 
     def changes(self, request: ChangeRange, columns: tuple[str, ...] | None, where: str | Filter | None) -> PlannedScan:
         """Plan a read of the changes in a range of snapshots, see `harness.metadata.iceberg.changes.plan_range`."""
-        self.need_metadata_files("read these changes")
+        if self.server is not None and request.mode is ChangeMode.APPENDS:
+            from harness.metadata.iceberg.server.appends import plan_appends  # most tables have no server
+
+            return plan_appends(self, self.server, request, columns=columns, where=where)
+        self.need_metadata_files("read changes other than mode='appends'")
         from harness.metadata.iceberg.changes import plan_range  # other reads do not need it
 
         return plan_range(self, request, columns=columns, where=where)

@@ -50,6 +50,20 @@ def parse_prune(text: str) -> Prune:
         raise RequestError(f"Invalid option prune={text!r}: expected one of {expected}", options=("prune",)) from None
 
 
+class Planning(enum.Enum):
+    """Who plans the reads of a table.
+
+    Attributes:
+        AUTO: The server if it says so, else harness.
+        SERVER: The server of the table's catalog.
+        CLIENT: Harness, from the table's metadata files.
+    """
+
+    AUTO = "auto"
+    SERVER = "server"
+    CLIENT = "client"
+
+
 # The answer of a catalog about the commits of a Delta table that it manages (frontier F4.4). It is defined here because
 # the adapter of the oracle, which imports neither format, also takes it.
 #

@@ -86,13 +86,13 @@ def plan_on_server(
             raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
         plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
         if snapshot is not None:
-            request = _request(source, selection, used, condition)
+            request = scan_request(source, selection, used, condition)
             answer = request_plan(server.transport, request, table=server.name)
             plan = parse_plan(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
             storage = replace(server.storage(answer, paths), roots=source.storage.roots)
-        deletes = _TaskDeletes.of(plan, source, schema, server.transport.catalog)
-        files = _files_table(plan, source, deletes)
+        deletes = TaskDeletes.of(plan, source, schema, server.transport.catalog)
+        files = files_table(plan, source, deletes)
         equality_deletes, position_deletes = deletes.equality_deletes(), deletes.position_deletes()
         return within_roots(
             PlannedScan(
@@ -117,13 +117,19 @@ def plan_on_server(
         raise
 
 
-def _request(
+def scan_request(
     source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
 ) -> ScanRequest:
     """Return the request for a plan of one snapshot.
 
     Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
     same in both schemas are named.
+
+    Args:
+        source: The table.
+        selection: The snapshot, which is not None, and the schema of the read.
+        used: The columns that are read or filtered.
+        condition: The filter, or None.
     """
     snapshot, schema = selection.snapshot, selection.schema
     assert snapshot is not None
@@ -142,7 +148,19 @@ def _request(
     )
 
 
-def _files_table(plan: ServerPlan, source: IcebergTable, deletes: _TaskDeletes) -> pa.Table:
+def refuse_duplicates(plan: ServerPlan, source: IcebergTable, catalog: str) -> None:
+    """Raise InvalidTableError if a data file is in a plan twice, unless the user allows it (iceberg 2.13)."""
+    paths = [task.file.path for task in plan.tasks]
+    if len(frozenset(paths)) < len(paths) and not source.options.allow_duplicate_files:
+        message = (
+            f"Data file is twice in the plan of catalog {catalog}, so its rows are undefined. Allow duplicates to "
+            f"read its rows twice, or {CLIENT}"
+        )
+        path = first_repeated(pa.chunked_array([array_of(paths, pa.string())]))
+        raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
+
+
+def files_table(plan: ServerPlan, source: IcebergTable, deletes: TaskDeletes) -> pa.Table:
     """Return the data files of a plan as a table of `FILES`, and number their partitions and deletes."""
     files, partitions = [task.file for task in plan.tasks], deletes.partitions
     numbers = [partitions.index_of(file.spec_id, file.partition) for file in files]
@@ -180,7 +198,7 @@ class _Sources:
 
 
 @dataclass(slots=True, kw_only=True)
-class _TaskDeletes:
+class TaskDeletes:
     """The deletes of a server's plan, numbered in the order in which data files use them.
 
     Attributes:
@@ -213,24 +231,17 @@ class _TaskDeletes:
     _scopes: set[tuple[int, int]] = field(default_factory=set)
 
     @staticmethod
-    def of(plan: ServerPlan, source: IcebergTable, schema: Schema, catalog: str) -> _TaskDeletes:
+    def of(plan: ServerPlan, source: IcebergTable, schema: Schema, catalog: str) -> TaskDeletes:
         """Return the deletes of a plan.
 
         Raises:
             InvalidTableError: A data file is in the plan twice.
             StorageError: A delete is in the plan that applies to no data file. It may be missing at one.
         """
-        metadata, paths = source.metadata, [task.file.path for task in plan.tasks]
-        live, used = frozenset(paths), {place for task in plan.tasks for place in task.deletes}
-        if len(live) < len(paths) and not source.options.allow_duplicate_files:
-            message = (
-                f"Data file is twice in the plan of catalog {catalog}, so its rows are undefined. Allow duplicates to "
-                f"read its rows twice, or {CLIENT}"
-            )
-            path = first_repeated(pa.chunked_array([array_of(paths, pa.string())]))
-            raise InvalidTableError(message, cause="DuplicateDataFile", file=path, rule="iceberg 2.13")
+        refuse_duplicates(plan, source, catalog)
+        metadata, used = source.metadata, {place for task in plan.tasks for place in task.deletes}
         partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
-        deletes = _TaskDeletes(
+        deletes = TaskDeletes(
             deletes=plan.deletes,
             source=source,
             partitions=partitions,
@@ -240,7 +251,7 @@ class _TaskDeletes:
                 lenient=source.options.lenient_delete_partition,
             ),
             spellings=PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted),
-            live=live,
+            live=frozenset(task.file.path for task in plan.tasks),
             catalog=catalog,
         )
         for place, delete in enumerate(plan.deletes):

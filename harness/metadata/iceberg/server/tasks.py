@@ -87,6 +87,8 @@ def parse_plan(
     try:
         for page in answer.pages:
             parser.add_page(page)
+    except RecursionError as error:
+        raise parser.error("a value is nested too deeply").within(table=table) from error
     except HarnessError as error:
         error.within(table=table)
         raise
@@ -130,7 +132,7 @@ class _PlanParser:
             file = self._file(document, is_data=True)
             references = task.get("delete-file-references")
             deletes: tuple[int, ...] = ()
-            if references:
+            if references is not None:
                 deletes = self._referenced(references, places, size, file.path)
                 for place in deletes:
                     if place in vectors:
@@ -269,8 +271,8 @@ class _PlanParser:
 
     def _content(self, content: Any, path: str, *, is_data: bool) -> Content:
         # Java wrote the names of constants, for example POSITION_DELETES, before version 1.11.
-        text = content.lower().replace("_", "-") if type(content) is str else content
-        if is_data and text in (None, "data"):
+        text = content.lower().replace("_", "-") if type(content) is str else ""
+        if is_data and (content is None or text == "data"):
             return Content.DATA
         if is_data or text not in _DELETES:
             expected = "data" if is_data else " or ".join(_DELETES)
@@ -371,8 +373,8 @@ def task_statistics(task: FileTask, fields: Iterable[dt.Field]) -> TaskStatistic
     """Return the decoded statistics of a task's file. Unusable bounds are left out, as `decode_bound` defines them.
 
     The specification has bounds in the JSON form of their types. Servers that use Iceberg for Java send the
-    hexadecimal digits of encoded bounds instead. If all bounds of a file are valid in both forms, and the digits are in
-    upper case, they are read as encoded bounds.
+    hexadecimal digits of encoded bounds instead. If a file only has bounds of texts and decimals that are valid in both
+    forms, the likelier form is used.
 
     Args:
         task: The task.
@@ -431,16 +433,16 @@ def _field_map(task: FileTask, key: str, types: Mapping[int, dt.Type]) -> dict[i
 _HEXADECIMAL = re.compile(r"(?:[0-9A-F]{2})*")
 
 
-def _are_encoded(bounds: Iterable[tuple[dt.Type, Any]]) -> bool:
-    """Return whether all bounds of a file are hexadecimal digits of encoded bounds."""
-    for type_, value in bounds:
-        if type(value) is not str or not _HEXADECIMAL.fullmatch(value):
-            return False
-        try:
-            decode_bound(type_, bytes.fromhex(value))
-        except ValueError:
-            return False
-    return True
+def _are_encoded(bounds: Sequence[tuple[dt.Type, Any]]) -> bool:
+    """Return whether the bounds of a file are hexadecimal digits of encoded bounds."""
+    if not all(type(value) is str and _HEXADECIMAL.fullmatch(value) for _, value in bounds):
+        return False
+    if any(not isinstance(type_, dt.StringType | dt.DecimalType) for type_, _ in bounds):
+        return True  # the JSON forms of other types are numbers, or texts with other characters, or the same digits
+    texts = [decode_bound(type_, bytes.fromhex(value)) for type_, value in bounds if isinstance(type_, dt.StringType)]
+    if texts:
+        return all(text is not None and text.isprintable() for text in texts)
+    return not all(value.isdecimal() for _, value in bounds)
 
 
 def file_document(

@@ -115,4 +115,8 @@ def _decimal_text(json: Any, type_: dt.DecimalType) -> Any:
     text = json if type(json) is str else repr(json) if type(json) in (int, float) else ""
     if not _DECIMAL.fullmatch(text):
         return json
-    return f"{dt.from_unscaled(dt.unscaled(Decimal(text), type_.scale), type_.scale):f}"
+    try:
+        number = dt.unscaled(Decimal(text), type_.scale)
+    except ValueError:  # it has more digits after the point
+        return text
+    return f"{dt.from_unscaled(number, type_.scale):f}"
