@@ -110,18 +110,6 @@ def test_credentials_of_the_user_are_used_instead(server, buckets):
     assert set.union(*keys(buckets).values()) == {"mine"}
 
 
-def expiring_after(requests: int, server: Lender, buckets: Buckets, clock: Clock) -> None:
-    """Let credentials expire after a number of requests, and check that none is sent after that."""
-    server.issuer.lifetime_ms = 60_000
-
-    def before_request(path: str, key: object) -> None:
-        if key != "server":
-            server.issuer.check(path, key)
-            clock.ms += 60_000 // requests
-
-    buckets.before_request = before_request
-
-
 @pytest.mark.parametrize(
     ("calls", "names", "of_table", "renewals"),
     [
@@ -144,33 +132,53 @@ def expiring_after(requests: int, server: Lender, buckets: Buckets, clock: Clock
 )
 def test_credentials_are_renewed_during_a_read(server, buckets, clock, calls, names, of_table, renewals):
     server.calls, server.of_table = frozenset(calls), of_table
-    server.names = {f"{DATA}/{name}": name for name in names}
-    expiring_after(2, server, buckets, clock)
-    table = opened(server)
-    assert ids(table) == [0, 1, 2]
+    server.names, server.issuer.lifetime_ms = {f"{DATA}/{name}": name for name in names}, 60_000
+    moves = iter([55_000])  # renewal is due, but requests that other threads have begun are still valid
+
+    def before_request(path: str, key: object) -> None:
+        if key != "server":
+            server.issuer.check(path, key)
+            clock.ms += next(moves, 0)
+
+    buckets.before_request = before_request
+    assert ids(opened(server)) == [0, 1, 2]
+    assert not all(key == "server" or str(key).endswith("-1") for _, key in buckets.requests)
     after_plan = server.requests[server.requests.index("POST /plan") + 1 :]
     assert set(after_plan) - {"GET /config"} == renewals
+
+
+def answer_expired(server: Lender, clock: Clock, renewed: Any) -> None:
+    """Let the credentials of plans expire before their answer arrives, and renew them with a certain answer."""
+    server.issuer.lifetime_ms = 60_000
+
+    def spoil(document: dict[str, Any]) -> Any:
+        if "status" not in document:
+            return renewed
+        clock.ms += 60_000
+        return document
+
+    server.spoil = spoil
 
 
 @pytest.mark.parametrize("calls", [set(Call), set(Call) - {Call.CREDENTIALS}], ids=["offered", "not offered"])
 def test_a_renewal_without_credentials_is_an_error(server, buckets, clock, calls):
     """The machine's own credentials are not sent in their place."""
     server.names, server.calls = {f"s3://{TABLE}/": "t"}, frozenset(calls)
-    server.spoil = lambda document: document if "status" in document else {"storage-credentials": []}
-    expiring_after(1, server, buckets, clock)
+    answer_expired(server, clock, {"storage-credentials": []})
     with pytest.raises(
         StorageError, match=r"catalog lake lends no new credentials for s3://lake/t/data/\S+, and the old"
     ):
         ids(opened(server))
+    assert keys(buckets) == {}
 
 
 def test_a_failed_renewal_is_an_error_that_names_the_table(server, buckets, clock):
     server.names = {f"s3://{TABLE}/": "t"}
-    expiring_after(1, server, buckets, clock)
-    server.spoil = lambda document: document if "status" in document else {"storage-credentials": 7}
+    answer_expired(server, clock, {"storage-credentials": 7})
     with pytest.raises(StorageError, match=r"lake\.sales\.orders") as caught:
         ids(opened(server))
     assert "storage-credentials" in str(caught.value)
+    assert keys(buckets) == {}
 
 
 def foreign(path: str) -> Any:

@@ -1,6 +1,7 @@
 """A small HTTP server with the answers that a test chooses: errors of a store, or another server's answers, counted."""
 
 import http.client
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,14 +12,17 @@ from urllib.parse import urlsplit
 
 @dataclass
 class RequestLog:
-    """An endpoint, with the method and path of each request to it."""
+    """An endpoint, with the method and path of each request to it, and the access key that signed it."""
 
     endpoint: str = ""
     requests: list[tuple[str, str]] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
 
     def methods(self) -> set[str]:
         return {method for method, _ in self.requests}
 
+
+_ACCESS_KEY = re.compile(r"Credential=([^/,]+)/")
 
 Answer = Callable[[int, str], tuple[int, bytes] | None]
 """Returns a status and a body for a request's number and path, or None to forward the request to the real server."""
@@ -36,6 +40,8 @@ def server(answer: Answer, behind: str = "http://127.0.0.1:1") -> Iterator[Reque
             with lock:
                 number = len(log.requests)
                 log.requests.append((self.command, self.path))
+                key = _ACCESS_KEY.search(self.headers.get("Authorization", ""))
+                log.keys.append(None if key is None else key[1])
             said = answer(number, self.path)
             if said is None:
                 connection = http.client.HTTPConnection(address.hostname or "", address.port)

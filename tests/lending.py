@@ -77,17 +77,19 @@ class Credentials:
     Attributes:
         clock: The time.
         lifetime_ms: The time after which new credentials expire. None: they do not.
+        others: Further properties.
         ends: The time at which each key expires.
     """
 
     clock: Clock
     lifetime_ms: int | None = None
+    others: Mapping[str, str] = field(default_factory=dict)
     ends: dict[str, int] = field(default_factory=dict)
 
     def issue(self, name: str) -> dict[str, str]:
         """Return the properties with new keys. They are named NAME-1, NAME-2, and so on."""
         key = f"{name}-{1 + sum(each.rpartition('-')[0] == name for each in self.ends)}"
-        properties = {"s3.access-key-id": key, "s3.secret-access-key": "secret"}
+        properties = {**self.others, "s3.access-key-id": key, "s3.secret-access-key": "secret"}
         if self.lifetime_ms is None:
             self.ends[key] = 1 << 62
             return properties
