@@ -1,6 +1,10 @@
 """Comparisons of two plans of one snapshot: of hand-made lists of files, and of the plans of a server with bugs."""
 
+import math
 from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from uuid import UUID
 
 import pyarrow.compute as pc
 import pytest
@@ -17,7 +21,7 @@ from harness.errors import (
     html_text,
 )
 from harness.metadata.iceberg.manifests import Content, DataFile
-from harness.metadata.iceberg.server.listing import FileListing, ListedDelete, ListedFile
+from harness.metadata.iceberg.server.listing import FileListing, ListedDelete, ListedFile, client_listing
 from harness.metadata.model.schema import IntegerType
 from harness.testing.lake_catalog import LakeCatalog
 from harness.testing.plan_faults import PlanFault
@@ -482,6 +486,94 @@ def test_a_file_that_our_statistics_skip_may_be_listed(tables):
         comparison = harness.compare_plans("sales.keys", catalog=server.catalog(), where="id > 8")
     assert comparison.equal, comparison
     assert comparison.counts == {Kind.SKIPPED_FILE: 2}
+
+
+@pytest.mark.parametrize("where", [None, "id > 4"])
+def test_a_server_may_list_deletes_that_our_statistics_exclude(tmp_path, where):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    table.append(table.write_data(rows(1, 2)), table.write_data(rows(5, 6)))
+    table.commit(add=[table.write_equality_deletes(["id"], [{"id": 6}])])
+    with LakeCatalog() as server:
+        server.add("sales.t", table, prune="off")
+        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where=where)
+    assert comparison.equal, comparison
+
+
+def test_position_delete_files_whose_bounds_exclude_a_file_are_optional(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    files = [table.write_data(rows(n)) for n in (1, 2, 3, 4)]
+    table.append(*files)
+    delete = table.write_position_deletes([(files[0], 0), (files[2], 0)])
+    table.commit(add=[delete])
+    source = harness.open_table(tmp_path / "t")._source
+    listing = client_listing(source, source.select(None), None)
+    required = {file.file.path: [d.path for d in file.deletes] for file in listing.files}
+    optional = {file.file.path: [d.path for d in file.optional] for file in listing.files}
+    # the second file is within the bounds, so only reading the delete file shows that it has no row for it
+    assert required == {**{file.path: [delete.path] for file in files[:3]}, files[3].path: []}
+    assert optional == {**{file.path: [] for file in files[:3]}, files[3].path: [delete.path]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "where", "is_equal"),
+    [
+        (("id", "truncate[10]"), "id < 10", True),
+        (("id", "truncate[10]"), "id < 7", False),
+        (("id", "truncate[10]"), "id < 10 OR region = 'us'", True),
+        (("id", "bucket[4]"), "id = 5", False),
+        (("region", "identity"), "region <> 'us'", True),
+        (("region", "identity"), "region <> 'us' AND id < 7", False),
+        (("day", "month"), "day >= DATE '2024-03-01'", True),
+        (("day", "month"), "day >= DATE '2024-03-02'", False),
+        (("hidden", "identity"), "hidden IS NULL", True),
+        (("hidden", "identity"), "hidden IS NULL OR hidden > 1", True),
+        (("hidden", "bucket[4]"), "hidden IS NULL", True),
+        (("hidden", "void"), "hidden IS NULL", False),
+    ],
+    ids=str,
+)
+def test_residuals_that_the_partition_decides(tmp_path, spec, where, is_equal):
+    schema = {**SCHEMA, "day": "date", "hidden": "long"}
+    table = IcebergTable.create(tmp_path / "t", schema, partition_spec=[spec])
+    day = date(2024, 3, 7)
+    table.append(table.write_data([{"id": 5, "region": "eu", "day": day, "hidden": None}]))
+    assert changed({"t": table}, "t", with_residual(True), where=where, rows=False).equal is is_equal
+
+
+def test_a_condition_that_null_satisfies_in_iceberg(tmp_path):
+    # Iceberg's not-in is true for null, so the server need not exclude the third row
+    table = IcebergTable.create(tmp_path / "t", {"v": "string"})
+    table.append(table.write_data([{"v": value} for value in ("a", "b", None)]))
+    comparison = changed({"t": table}, "t", with_residual(True), where="v NOT IN ('b', 'c')")
+    assert [each.rows for each in comparison.differences] == [1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "values", "where"),
+    [
+        ("int", [1, 2, None], "v = 1"),
+        ("boolean", [True, False, None], "v"),
+        ("float", [1.5, 2.5, None], "v < 2"),
+        ("double", [1.5, math.nan, None], "isnan(v)"),
+        ("decimal(9, 2)", [Decimal("1.50"), Decimal("2.50"), None], "v IN (1.50, 9.25)"),
+        ("date", [date(2024, 3, 7), date(2024, 3, 8), None], "v = DATE '2024-03-07'"),
+        ("time", [time(1, 2, 3), time(4), None], "v = TIME '01:02:03'"),
+        ("timestamp", [datetime(2024, 3, 7, 1), datetime(2024, 3, 8), None], "v < TIMESTAMP '2024-03-08'"),
+        ("timestamptz", [datetime(2024, 3, 7, tzinfo=UTC), None, None], "v < TIMESTAMPTZ '2024-03-08 00:00:00Z'"),
+        ("string", ["it's", "b", None], "starts_with(v, 'it''s')"),
+        ("string", ["a", "b", None], "v IS NOT NULL AND v <> 'b'"),
+        ("uuid", [UUID(int=1), UUID(int=2), None], f"v = UUID '{UUID(int=1)}'"),
+    ],
+    ids=str,
+)
+def test_dropped_residuals_of_all_types(tmp_path, type_, values, where):
+    """Each filter matches the first of three rows."""
+    table = IcebergTable.create(tmp_path / "t", {"v": type_, "s": "struct<v: int>"})
+    table.append(table.write_data([{"v": value, "s": {"v": place}} for place, value in enumerate(values)]))
+    wrong = changed({"t": table}, "t", with_residual(True), where=f"{where} AND s.v < 9")
+    assert [each.rows for each in wrong.differences] == [2], wrong
+    right = changed({"t": table}, "t", lambda document: None, where=f"{where} AND s.v < 9")
+    assert right.equal, right
 
 
 def test_data_files_are_read_only_if_they_differ(tables, tmp_path):

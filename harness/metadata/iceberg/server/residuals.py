@@ -29,6 +29,7 @@ from harness.metadata.filters.skipping import exact_facts, may_match
 from harness.metadata.filters.sqltext import literal, quoted, text
 from harness.metadata.iceberg.model import PartitionSpec
 from harness.metadata.iceberg.skipping import projected
+from harness.metadata.iceberg.transforms import UnknownTransform, Void
 from harness.metadata.model.schema import Schema
 
 
@@ -53,14 +54,16 @@ def residual_of(predicate: Predicate, spec: PartitionSpec, values: Mapping[int, 
 
 
 def _decide(leaf: Leaf, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Predicate:
-    fields = [f for f in spec.fields if f.source_id == leaf.field.id]
+    """Return a constant if the partition decides a leaf for all of its rows, otherwise the leaf."""
+    unusable = (Void, UnknownTransform)
+    fields = [f for f in spec.fields if f.source_id == leaf.field.id and not isinstance(f.transform, unusable)]
     if not fields:
         return leaf
+    if any(values.get(f.field_id) is None for f in fields):  # only null has the partition value null
+        return Constant(isinstance(leaf, IsNull) and not leaf.negated)
     facts = exact_facts([values])
     if not may_match(projected(leaf, spec, schema), facts, 1)[0]:
         return Constant(False)
-    if any(values.get(f.field_id) is None for f in fields):  # null rows satisfy neither a leaf nor its negation
-        return leaf
     return leaf if may_match(projected(negate(leaf), spec, schema), facts, 1)[0] else Constant(True)
 
 
