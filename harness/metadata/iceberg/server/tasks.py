@@ -235,7 +235,7 @@ class _PlanParser:
         spec_id: Any = get("spec-id")
         size, record_count = get("file-size-in-bytes"), get("record-count")
         # The checks are written out, because a plan may have 100,000 files.
-        if record_count is not None and (type(record_count) is not int or not 0 <= record_count <= _MOST):
+        if record_count is not None and (type(record_count) is not int or record_count > _MOST):
             raise self._invalid_count(record_count, "record-count", path)
         if size is not None and (type(size) is not int or not 0 <= size <= _MOST):
             raise self._invalid_count(size, "file-size-in-bytes", path)
@@ -259,7 +259,7 @@ class _PlanParser:
             format=self._format(get("file-format"), content, path),
             spec_id=spec_id,
             partition=self._partition(spec_id, get("partition"), path),
-            record_count=record_count,
+            record_count=None if record_count is None or record_count < 0 else record_count,  # iceberg 2.21
             size=size,
             split_offsets=split_offsets,
             equality_ids=equality_ids,
