@@ -343,6 +343,35 @@ def test_a_vector_that_cannot_be_read_is_a_difference_of_the_plan_and_an_error_o
     assert isinstance(comparison.rows.left.error, CorruptDeleteError)
 
 
+def test_a_plan_that_harness_refuses_when_it_reads_the_deletes(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    first, second = table.write_data(rows(1, 2, 3)), table.write_data(rows(4, 5, 6))
+    table.append(first, second)
+    positions = table.write_position_deletes([(first, 0), (second, 0)])
+    keys = table.write_equality_deletes(["id"], [{"id": 2}, {"id": 5}])
+    table.commit(add=[positions, keys])
+
+    def change(document):
+        """Drop the equality delete of the first file, and the position deletes of the second."""
+        places = {delete["content"]: place for place, delete in enumerate(document["delete-files"])}
+        for task in document["file-scan-tasks"]:
+            content = "position-deletes" if task["data-file"]["file-path"] == first.path else "equality-deletes"
+            task["delete-file-references"] = [places[content]]
+
+    comparison = changed({"t": table}, "t", change)
+    assert comparison.counts == {Kind.MISSING_DELETE: 2}
+    assert isinstance(comparison.left.refusal, CorruptDeleteError)
+    assert comparison.rows.only_left == 2  # ids 2 and 4
+
+
+def test_plans_in_the_other_order(tables):
+    comparison = compared(tables, "plain", PlanFault.MISSING_FILE, plans=("client", "server"))
+    assert comparison.counts == {Kind.ADDED_FILE: 1}
+    assert comparison.rows.only_left == 2
+    text = "the client's plan lists the file, which has 2 rows, the server's plan does not"
+    assert comparison.differences[0].sentence.endswith(text)
+
+
 def test_a_wrong_partition_and_its_rows(tables):
     comparison = compared(tables, "partitions", PlanFault.PARTITION)
     assert comparison.counts == {Kind.PARTITION: 1}
@@ -488,14 +517,15 @@ def test_a_file_that_our_statistics_skip_may_be_listed(tables):
     assert comparison.counts == {Kind.SKIPPED_FILE: 2}
 
 
+@pytest.mark.parametrize("plans", [("server", "client"), ("client", "server")])
 @pytest.mark.parametrize("where", [None, "id > 4"])
-def test_a_server_may_list_deletes_that_our_statistics_exclude(tmp_path, where):
+def test_a_server_may_list_deletes_that_our_statistics_exclude(tmp_path, where, plans):
     table = IcebergTable.create(tmp_path / "t", SCHEMA)
     table.append(table.write_data(rows(1, 2)), table.write_data(rows(5, 6)))
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": 6}])])
     with LakeCatalog() as server:
         server.add("sales.t", table, prune="off")
-        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where=where)
+        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where=where, plans=plans)
     assert comparison.equal, comparison
 
 
