@@ -289,11 +289,7 @@ class Storage:
 
     def owner(self, location: str) -> str | None:
         """Return the URI whose options apply to a location, or None if the plain options do."""
-        return owner_of(location, self._last_options)
-
-    def lending(self, options: Mapping[str, Any], renewal: Renewal | None) -> Storage:
-        """Return the same storage with other options, and without what was read with these."""
-        return replace(self, options=options, renewal=renewal, _clients={}, _ends=FileEnds())
+        return owner_of(location, self.options if self.renewal is None else self.renewal.current())
 
     @property
     def _last_options(self) -> Mapping[str, Any]:

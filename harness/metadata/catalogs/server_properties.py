@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UnsupportedError
+from harness.errors import RequestError, StorageError, UnsupportedError
 from harness.metadata.catalogs.catalog import Endpoint, Name, TableLocation
 from harness.metadata.catalogs.pyiceberg_answers import Answer
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
-from harness.storage.paths import canonical_path
+from harness.storage.paths import canonical_path, redact
 from harness.storage.scoped_options import options_at, owner_of
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
+_TIME = re.compile(r"[0-9]{1,19}")
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 _CREDENTIAL = re.compile(
     r"(s3|client)\.(?:access-key-id|secret-access-key|session-token|profile-name)|(gcs)\.oauth2\.token"
@@ -105,7 +106,7 @@ _VALUES: dict[str, Callable[[Any], object]] = {
 def expires_ms(properties: Mapping[str, object]) -> int | None:
     """Return when the first credentials expire, in milliseconds since 1970-01-01 UTC, or None if unknown."""
     times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
-    return min((int(time) for time in times if time.isdecimal()), default=None)
+    return min((int(time) for time in times if _TIME.fullmatch(time)), default=None)
 
 
 def prefix_of(path: str, prefixes: Iterable[str]) -> str | None:
@@ -167,10 +168,8 @@ class _Properties:
 
     def endpoint(self, place: _Place) -> Endpoint | None:
         """Return the address of the store that the server names, or None if it names none or the user's."""
-        of_server, of_user = (
-            object_client.explicit_options(place.path, options_of(properties, place.path))
-            for properties in (self._of_server(place), self.of_user)
-        )
+        of_server = _canonical_of_server(place.path, self._of_server(place))
+        of_user = object_client.explicit_options(place.path, options_of(self.of_user, place.path))
         address = object_client.endpoint(_store(place.path), of_server)
         if address is None or address == object_client.endpoint(_store(place.path), of_user):
             return None
@@ -190,10 +189,20 @@ class _Properties:
         }
 
 
+def _canonical_of_server(path: str, properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options in properties of the server, by canonical name. Raise StorageError if one is invalid."""
+    try:
+        return object_client.explicit_options(path, options_of(properties, path))
+    except RequestError as error:
+        reason = error.message.partition(": ")[2]
+        message = f"The catalog's answer is invalid: its properties for {redact(path)} have an error: {reason}"
+        raise StorageError(message, cause="CatalogAnswer") from error
+
+
 def _lending(properties: Mapping[str, Any], place: _Place) -> dict[str, Any]:
     """Return properties with those lent for a place. Whole credentials there replace all other credentials."""
     lent = {key: value for key, value in place.lent.items() if not key.endswith(".profile-name")}
-    if has_credentials(object_client.explicit_options(place.path, options_of(lent, place.path))):
+    if has_credentials(_canonical_of_server(place.path, lent)):
         families = {_credential_family(key) for key in lent} - {None}
         properties = {
             key: value
@@ -226,7 +235,8 @@ def table_location(
 
     Raises:
         UnsupportedError: The answer does not name the location of the table.
-        RequestError: A property has an invalid value.
+        StorageError: A property of the server has an invalid value.
+        RequestError: A property of the user has an invalid value.
     """
     metadata = answer.metadata_location
     location = answer.location or (None if metadata is None else metadata_root(metadata))
