@@ -14,7 +14,7 @@ from harness.errors import (
     UnsupportedError,
 )
 from harness.metadata.iceberg.server.protocol import Call
-from harness.testing.lake_catalog import LakeCatalog
+from harness.testing.lake_catalog import LakeCatalog, error_answer
 from harness.testing.plan_faults import PlanFault
 from harness.writing.delta.builder import DeltaTable
 from harness.writing.iceberg.builder import IcebergTable
@@ -56,9 +56,9 @@ def with_vectors(directory):
     table = table_of(directory, version=3)
     files = [table.write_data(rows_of(*ids)) for ids in ((1, 2, 3), (4, 5), (6, 7, 8, 9))]
     table.append(*files)
-    vectors = table.write_deletion_vectors({files[0]: [1], files[1]: [0], files[2]: [0, 3]})
+    vectors = table.write_deletion_vectors({files[0]: [1], files[1]: [0], files[2]: [0, 2]})
     table.commit(add=vectors)
-    return table, [(1, "eu"), (3, "eu"), (5, "eu"), (7, "eu"), (8, "us")]
+    return table, [(1, "eu"), (3, "eu"), (5, "eu"), (7, "eu"), (9, "eu")]
 
 
 def with_equality_deletes(directory):
@@ -489,6 +489,58 @@ def test_a_file_that_is_appended_twice(server, tmp_path):
     table.append(data)
     rows = opened(server, table).changes(mode="appends", columns=["id", "_change_ordinal"]).to_duckdb()
     assert values(rows) == Counter([(1, 0), (1, 2)])
+
+
+class _InclusiveCatalog(LakeCatalog):
+    """A server whose ranges have the files of the snapshot at which they start, as Iceberg's own server (1.12.0).
+
+    `parents` has the parent of each snapshot.
+    """
+
+    def __init__(self, parents):
+        super().__init__()
+        self.parents = parents
+
+    def answer(self, method, path, query, headers, body):
+        if isinstance(body, dict) and "start-snapshot-id" in body:
+            parent = self.parents[body["start-snapshot-id"]]
+            body = {key: value for key, value in body.items() if key != "start-snapshot-id"}
+            body |= {} if parent is None else {"start-snapshot-id": parent}
+        return super().answer(method, path, query, headers, body)
+
+
+def consecutive_appends(directory):
+    table = table_of(directory)
+    for id_ in (1, 2, 3, 4):
+        table.append(table.write_data(rows_of(id_)))
+    return table
+
+
+def test_appends_of_a_server_that_counts_in_the_start_of_a_range(tmp_path):
+    table = consecutive_appends(tmp_path / "orders")
+    columns = ["id", "_change_ordinal"]
+    parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in table.snapshots}
+    with _InclusiveCatalog(parents) as server:
+        served = opened(server, table)
+        assert values(served.changes(mode="appends", columns=columns).to_duckdb()) == Counter(
+            [(1, 0), (2, 1), (3, 2), (4, 3)]
+        )
+        second = table.snapshots[1]["snapshot-id"]
+        assert values(served.changes(second, mode="appends", columns=columns, where="id > 3").to_duckdb()) == Counter(
+            [(4, 1)]
+        )
+
+
+def test_appends_of_a_server_that_refuses_empty_ranges(server, tmp_path):
+    table = consecutive_appends(tmp_path / "orders")
+    served = opened(server, table)
+    server.failures = [error_answer(400, "IllegalArgumentException", "the start is no ancestor of the end")]
+    second = table.snapshots[1]["snapshot-id"]
+    assert values(served.changes(second, mode="appends", columns=["id"]).to_duckdb()) == Counter([(3,), (4,)])
+    # One request for each of the snapshots, and one for the range of a snapshot that appended for sure.
+    ranges = [(body["start-snapshot-id"], body["end-snapshot-id"]) for body in server.plan_requests]
+    third, fourth = (snapshot["snapshot-id"] for snapshot in table.snapshots[2:])
+    assert ranges == [(second, third), (third, third), (third, fourth)]
 
 
 @pytest.mark.harness_spark

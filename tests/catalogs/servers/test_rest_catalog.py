@@ -93,7 +93,7 @@ def test_a_view_is_reported_as_a_view(tmp_path, configure):
         request = {"name": "v", "schema": schema, "view-version": version, "properties": {}}
         _post(f"{uri}/v1/namespaces/sales/views", request)
         configure("prod", {"uri": uri})
-        with pytest.raises(harness.IsAViewError, match="its SQL is SELECT id FROM orders"):
+        with pytest.raises(harness.IsAViewError, match="Its SQL is SELECT id FROM orders"):
             harness.open_table("prod.sales.v")
 
 

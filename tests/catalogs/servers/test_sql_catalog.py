@@ -90,7 +90,7 @@ def test_a_name_in_two_catalogs_is_ambiguous(prod, configure):
         database.execute("UPDATE iceberg_tables SET catalog_name = 'dev'")
     database.close()
     configure("dev", {"uri": f"sqlite:///{copy}"})
-    with pytest.raises(harness.AmbiguousTableError, match=r"say .*prod\.sales\.orders"):
+    with pytest.raises(harness.AmbiguousTableError, match=r"write .*prod\.sales\.orders"):
         harness.open_table("sales.orders")
     configure("dev", {"uri": "http://127.0.0.1:9"})
     with pytest.raises(harness.StorageError, match=r"Cannot reach catalog dev at http://127\.0\.0\.1:9"):
@@ -106,7 +106,7 @@ def test_a_name_in_two_catalogs_is_ambiguous(prod, configure):
     [
         ({"uri": "http://127.0.0.1:9"}, "Cannot reach catalog dev at http://127.0.0.1:9"),
         ({"uri": "thrift://127.0.0.1:9"}, "Cannot reach catalog dev at thrift://127.0.0.1:9"),
-        ({"uri": "sqlite:///none.db"}, "there is no file none.db; is PYICEBERG_CATALOG__DEV__URI right?"),
+        ({"uri": "sqlite:///none.db"}, "there is no file none.db; check PYICEBERG_CATALOG__DEV__URI"),
         ({"uri": "ftp://x"}, "configuration is wrong"),
         ({"type": "glue"}, "configuration is wrong (You must specify a region.)"),
     ],

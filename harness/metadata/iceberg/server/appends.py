@@ -61,7 +61,7 @@ def plan_appends(
         for number, snapshot in enumerate(commits.snapshots):
             if snapshot.operation == "append":
                 about = scan_request(source, IcebergSelection(snapshot, schema), used, condition)
-                appended.request(number, _of_appends(snapshot, about))
+                appended.add(number, snapshot, about)
         plan = ServerPlan(tasks=tuple(appended.tasks), deletes=())
         # Two snapshots may have appended the same file.
         repeatable = replace(source, options=replace(source.options, allow_duplicate_files=True))
@@ -105,6 +105,8 @@ class _Appended:
         spans: The span of each file.
         credentials: The credentials so far, by prefix.
         plan_id: The id of the last plan.
+        with_files: The ids of the snapshots that appended files.
+        is_inclusive: Whether the server counts in the start of a range. None: it is not known yet.
     """
 
     source: IcebergTable
@@ -114,18 +116,59 @@ class _Appended:
     spans: list[Span] = field(default_factory=list)
     credentials: dict[str, Credential] = field(default_factory=dict)
     plan_id: str | None = None
+    with_files: set[int] = field(default_factory=set)
+    is_inclusive: bool | None = None
 
-    def request(self, number: int, request: ScanRequest) -> None:
-        """Request the files of the commit with a number."""
-        server, source = self.server, self.source
-        answer = request_plan(server.transport, request, table=server.name)
-        catalog = server.transport.catalog
-        plan = parse_plan(answer, source.metadata, self.schema, catalog=catalog, table=server.name)
-        refuse_duplicates(plan, source, catalog)
+    def add(self, number: int, snapshot: IcebergSnapshot, request: ScanRequest) -> None:
+        """Add the files of the commit with a number. The first snapshot of a table appended all it has.
+
+        Args:
+            number: The number of the commit.
+            snapshot: The snapshot, which appended.
+            request: The request for a plan of the whole snapshot.
+
+        Raises:
+            HarnessError: As for `plan_appends`.
+        """
+        if snapshot.parent_id is not None:
+            start = snapshot.id if self._counts_start_in(snapshot.parent_id, request) else snapshot.parent_id
+            request = _range(start, snapshot.id, request)
+        plan = self._plan(request)
+        refuse_duplicates(plan, self.source, self.catalog)
+        if plan.tasks:
+            self.with_files.add(snapshot.id)
         self.tasks += [replace(task, deletes=()) for task in plan.tasks]
         self.spans += [Span(number)] * len(plan.tasks)
+
+    def _counts_start_in(self, start: int, request: ScanRequest) -> bool:
+        """Return whether the server gives a range the files that the snapshot at its start appended.
+
+        By the specification it does not, but Iceberg's own server does (1.12.0). Such a server has files in the range
+        that starts and ends at that snapshot, if it appended any. Others have none, or refuse the range.
+        """
+        snapshot = self.source.metadata.snapshots.get(start)
+        if self.is_inclusive is None and snapshot is not None and snapshot.operation == "append":
+            try:
+                has_files = bool(self._plan(_range(start, start, replace(request, filter=None))).tasks)
+            except HarnessError as error:
+                if error.cause not in ("CatalogFailed", "ServerPlanning"):
+                    raise
+                has_files = False
+            if has_files or start in self.with_files:
+                self.is_inclusive = has_files
+        return self.is_inclusive is True
+
+    @property
+    def catalog(self) -> str:
+        """The name of the catalog."""
+        return self.server.transport.catalog
+
+    def _plan(self, request: ScanRequest) -> ServerPlan:
+        server, source = self.server, self.source
+        answer = request_plan(server.transport, request, table=server.name)
         self.plan_id = answer.plan_id
         self.credentials |= {each.prefix: each for each in answer.credentials}
+        return parse_plan(answer, source.metadata, self.schema, catalog=self.catalog, table=server.name)
 
     def storage(self) -> Storage:
         """Return the storage of the files."""
@@ -133,14 +176,6 @@ class _Appended:
         return self.server.storage(answer, [task.file.path for task in self.tasks])
 
 
-def _of_appends(snapshot: IcebergSnapshot, request: ScanRequest) -> ScanRequest:
-    """Return the request for the files that a snapshot appended. The first snapshot of a table appended all it has."""
-    if snapshot.parent_id is None:
-        return request
-    return replace(
-        request,
-        snapshot_id=None,
-        start_snapshot_id=snapshot.parent_id,
-        end_snapshot_id=snapshot.id,
-        use_snapshot_schema=False,
-    )
+def _range(start: int, end: int, request: ScanRequest) -> ScanRequest:
+    """Return the request for the files that a range appended, from that for a whole snapshot."""
+    return replace(request, snapshot_id=None, start_snapshot_id=start, end_snapshot_id=end, use_snapshot_schema=False)
