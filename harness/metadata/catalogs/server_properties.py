@@ -19,7 +19,7 @@ from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
 from harness.storage.paths import canonical_path, redact
-from harness.storage.scoped_options import options_at, owner_of
+from harness.storage.scoped_options import Owners, options_at
 
 if TYPE_CHECKING:
     from harness.metadata.catalogs.catalog import Catalog
@@ -109,11 +109,20 @@ def expires_ms(properties: Mapping[str, object]) -> int | None:
     return min((int(time) for time in times if _TIME.fullmatch(time)), default=None)
 
 
-def prefix_of(path: str, prefixes: Iterable[str]) -> str | None:
-    """Return the longest prefix of a path, or None. A prefix without `://` is the start of a scheme, like `s3`."""
-    prefixes = tuple(prefixes)
-    schemes = [each for each in prefixes if "://" not in each and path.startswith(each)]
-    return owner_of(path, prefixes) or max(schemes, key=len, default=None)
+class Prefixes:
+    """The prefixes of paths for which a server lends properties.
+
+    A prefix without `://` is the start of a scheme, for example `s3`. All others are longer.
+    """
+
+    def __init__(self, prefixes: Iterable[str]) -> None:
+        prefixes = tuple(prefixes)
+        self._owners = Owners(prefixes)
+        self._schemes = sorted((each for each in prefixes if "://" not in each), key=len, reverse=True)
+
+    def of(self, path: str) -> str | None:
+        """Return the longest prefix of a path, or None."""
+        return self._owners.of(path) or next((each for each in self._schemes if path.startswith(each)), None)
 
 
 def _credential_family(key: str) -> str | None:
@@ -123,7 +132,7 @@ def _credential_family(key: str) -> str | None:
 
 def _vended(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the properties of the longest prefix of a path, or none."""
-    prefix = prefix_of(path, vended)
+    prefix = Prefixes(vended).of(path)
     return {} if prefix is None else vended[prefix]
 
 
@@ -256,8 +265,9 @@ def table_location(
         vended = {each.prefix: each.config for each in lent}
         bases = {"/".join(path.split("/", 3)[:3]) for path in paths}
         stores = {_store(base): base for base in bases if _family(_store(base)) is not None} | stores
+        prefixes = Prefixes(vended)
         own, scoped = (
-            {key: place for key, place in places.items() if prefix_of(key, vended) is None} for places in (own, scoped)
+            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (own, scoped)
         )
         scoped |= _by_prefix(vended, stores)
     others = {store: options for store, place in whole.items() if (options := sources.options(place))}
@@ -299,6 +309,6 @@ def _by_prefix(vended: Mapping[str, Mapping[str, Any]], stores: Mapping[str, str
                 places[prefix] = _Place(prefix, vended[prefix])
             continue
         for store, path in stores.items():
-            if prefix_of(path, (prefix,)) is not None:
+            if Prefixes((prefix,)).of(path) is not None:
                 places[store] = _Place(path, vended[prefix])
     return places
