@@ -31,8 +31,8 @@ _ELSEWHERE = "not external and not interop and not browser"
 
 _ONE = ("--numprocesses=0",)
 """One process: for a session of Spark that tests share."""
-_STORES = ("moto[server]", "obstore", "deltalake")
-"""Servers and clients of object stores, and a writer."""
+_STORES = ("moto[server]", "obstore", "deltalake", "pyiceberg")
+"""Servers and clients of object stores, a writer, and a client of catalogs."""
 
 
 _ASKS_DUCKDB = (

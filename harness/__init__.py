@@ -24,7 +24,7 @@ Modules and packages:
     engines/          ScanPlan → rows: the registry, code shared by all engines, DuckDB, Spark
     queries/          one SQL text for both engines; `queries.sql` is `harness.sql`
     connections/      SQL with all tables of a catalog by name; `dbt` is a plug-in that uses it
-    diff/             rows of two sides → differences and reports; `diff.compare` is `harness.compare`
+    diff/             rows or plans of two sides → differences and reports; `diff.compare` is `harness.compare`
     check/            checks of a table's metadata, files, and rows against the specification
     trace/            the lives of rows: what brought, carried, changed, and ended them
     slices/           small copies of tables for tests
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from harness.connections.connection import Connection, attach, connect, detach
     from harness.diff.compare import compare
     from harness.diff.opening import Query
+    from harness.diff.plan_result import PlanComparison
+    from harness.diff.plans import compare_plans
     from harness.diff.result import ComparisonResult
     from harness.errors import (
         AmbiguousTableError,
@@ -103,6 +105,7 @@ __all__ = [
     "Limits",
     "MissingFileError",
     "OutsideTableError",
+    "PlanComparison",
     "PullResult",
     "Query",
     "RequestError",
@@ -119,6 +122,7 @@ __all__ = [
     "__version__",
     "attach",
     "compare",
+    "compare_plans",
     "connect",
     "detach",
     "open_catalog",
@@ -150,6 +154,7 @@ _LAZY = {
     "Limits": "storage.limits",
     "MissingFileError": "errors",
     "OutsideTableError": "errors",
+    "PlanComparison": "diff.plan_result",
     "PullResult": "slices.pulling",
     "Query": "diff.opening",
     "RequestError": "errors",
@@ -165,6 +170,7 @@ _LAZY = {
     "UnsupportedError": "errors",
     "attach": "connections.connection",
     "compare": "diff.compare",
+    "compare_plans": "diff.plans",
     "connect": "connections.connection",
     "detach": "connections.connection",
     "open_catalog": "metadata.catalogs.resolving",

@@ -10,6 +10,7 @@ create them are in `harness`.
 
 from harness.check.rules import Breach, CheckRule, Finding, Level, Place, Reads, Severity
 from harness.check.running import CheckReport
+from harness.diff.plan_result import PlanDifference, PlanDifferenceKind, PlanSide
 from harness.diff.result import (
     ColumnDifference,
     ComparisonOutcome,
@@ -170,6 +171,9 @@ __all__ = [
     "Partition",
     "PathMap",
     "Place",
+    "PlanDifference",
+    "PlanDifferenceKind",
+    "PlanSide",
     "PlannedRows",
     "PositionDeleteFile",
     "PositionDeletes",

@@ -28,7 +28,10 @@ _SECTIONS = {
         "sql": ("query:sql", "Run a query on tables."),
         "shell": ("shell.command:shell", "Run SQL interactively, or from standard input."),
         "changes": ("changes:changes", "Show the rows that were inserted, deleted, and updated."),
-        "diff": ("diff:diff", "Compare the rows of two tables, files, snapshots, or engines."),
+        "diff": (
+            "diff:diff",
+            "Compare the rows of two tables, files, snapshots, or engines, or two plans of one table.",
+        ),
     },
     "Test": {
         "check": ("check:check", "Check a table's metadata against the specification, its files, and its rows."),

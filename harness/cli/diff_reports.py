@@ -19,6 +19,7 @@ import harness
 from harness.cli import DIFFERENT, FAILED, formats, results, terminal
 from harness.cli.parameters import Option
 from harness.cli.untrusted import words
+from harness.diff.plan_result import PlanComparison
 from harness.diff.result import Batch, BatchOutcome, ComparisonResult, ReportProvenance
 from harness.errors import without_secrets
 
@@ -75,18 +76,23 @@ def _provenance(context: click.Context) -> ReportProvenance:
     return ReportProvenance(at=at, version=harness.__version__, command=shlex.join(line))
 
 
-def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
+def write_reports(
+    result: ComparisonResult | PlanComparison | Batch, reports: Sequence[ReportFile], context: click.Context
+) -> None:
     """Write all reports of a comparison, including the command that made them."""
     from harness.diff.reports import batch
+    from harness.diff.reports.plans import to_text as plans_text
     from harness.diff.reports.text import to_text
 
     result = replace(result, made=_provenance(context))
-    reporter: object = batch if isinstance(result, Batch) else ComparisonResult
+    reporter: object = batch if isinstance(result, Batch) else type(result)
     for report, path in reports:
         width = results.width_for(path)
         with terminal.progress(f"making the {report.value} report"):
             if report is DiffReportFormat.TEXT and width is not None and isinstance(result, ComparisonResult):
                 text = to_text(result, width)
+            elif report is DiffReportFormat.TEXT and width is not None and isinstance(result, PlanComparison):
+                text = plans_text(result, width)
             else:
                 text = getattr(reporter, f"to_{report.value}")(result)
         with results.destination(path) as stream:
@@ -98,12 +104,19 @@ def write_reports(result: ComparisonResult | Batch, reports: Sequence[ReportFile
         terminal.message(f"{summary}; see {', '.join(places)}")
 
 
-def finish(result: ComparisonResult | Batch, reports: Sequence[ReportFile], context: click.Context) -> None:
+def finish(
+    result: ComparisonResult | PlanComparison | Batch, reports: Sequence[ReportFile], context: click.Context
+) -> None:
     """Write the reports, and exit with 0 for no difference, 1 for a difference, or 2 if a comparison failed."""
     write_reports(result, reports, context)
     if isinstance(result, Batch):
         terminal.finished(f"compared {result.title}")
         is_different = result.count(BatchOutcome.DIFFERENT) > 0
+    elif isinstance(result, PlanComparison):
+        terminal.finished("compared plans")
+        is_different = not result.failed
+        if result.failed:
+            terminal.error(f"{result.sentence}: {result.left.error or result.right.error}")
     else:
         rows = [f"{side.rows:,}" for side in (result.left, result.right) if side.rows is not None]
         terminal.finished(f"compared {' with '.join(dict.fromkeys(rows))} rows" if rows else "compared")

@@ -11,6 +11,7 @@ import click
 
 from harness.cli import options
 from harness.cli.parameters import Argument, Option
+from harness.diff.plan_result import CLIENT, SERVER
 from harness.diff.sources import RowSource, default_engines
 from harness.diff.tolerances import Tolerance
 from harness.errors import RequestError
@@ -36,11 +37,12 @@ class DiffRequest:
         tables: The values of `--table`.
         dialect: The dialect of query files.
         engines: The engine of each side, or None for the default ones.
+        plans: The plans of the one table to compare instead of the rows of both sides, or None.
         is_one_table: True if one table is compared with itself.
         keys: As for `harness.compare`, like the following attributes.
         columns: Columns to compare, or None for all.
         where: A filter, or None.
-        max_rows: The maximum number of differing rows in the report.
+        max_rows: The maximum number of differing rows in the report, or of differing files if plans are compared.
         tolerance: Tolerances by column.
         exclude: Columns to leave out.
         schema_only: True to compare only schemas.
@@ -53,6 +55,7 @@ class DiffRequest:
     tables: tuple[str, ...]
     dialect: QueryDialect
     engines: tuple[str, str] | None
+    plans: tuple[str, str] | None
     is_one_table: bool
     keys: tuple[str, ...]
     columns: tuple[str, ...] | None
@@ -154,6 +157,15 @@ class DiffOptions:
             "[default: duckdb, or duckdb,spark if one table is compared with itself]",
         ),
     ] = None
+    plans: Annotated[
+        str | None,
+        Option(
+            "--plans",
+            metavar="A,B",
+            help="Compare two plans of TABLE file by file: server,client for the plan of the catalog's server and our "
+            "own. Rows are read only of files that differ.",
+        ),
+    ] = None
     tolerance: Annotated[
         list[str] | None,
         Option(
@@ -165,7 +177,8 @@ class DiffOptions:
     ] = None
     schema_only: Annotated[bool, Option("--schema-only", help="Compare only the names and types of columns.")] = False
     max_rows: Annotated[
-        int, Option("-n", "--max-rows", metavar="N", min=0, help="Show at most N differing rows. All are counted.")
+        int,
+        Option("-n", "--max-rows", metavar="N", min=0, help="Show at most N differing rows, or files with --plans."),
     ] = 100
 
     def request(self) -> DiffRequest:
@@ -187,6 +200,7 @@ class DiffOptions:
             tables=tuple(self.table or ()),
             dialect=self.dialect,
             engines=_engines(self.engines),
+            plans=_plans(self.plans),
             is_one_table=self.other is None and len(self.at or ()) < 2 and len(self.sql or ()) < 2,
             keys=parsed_names(self.keys, "--keys"),
             columns=None if self.columns is None else parsed_names(self.columns, "--columns"),
@@ -198,6 +212,8 @@ class DiffOptions:
         )
 
     def _check(self) -> None:
+        if self.plans is not None:
+            self._check_plans()
         if self.sql_file:
             excluded = (self.sql, self.columns, self.where, self.at, self.schema_only or None)
             if any(each is not None for each in excluded):
@@ -214,6 +230,23 @@ class DiffOptions:
             )
         if self.sql and not (self.columns is None and self.where is None):
             raise click.BadParameter("--sql cannot be combined with --columns and --where: write them in the query")
+
+    def _check_plans(self) -> None:
+        excluded = {
+            "OTHER": self.other,
+            "--keys": self.keys,
+            "--exclude": self.exclude,
+            "--sql": self.sql,
+            "--sql-file": self.sql_file,
+            "--engines": self.engines,
+            "--tolerance": self.tolerance,
+            "--schema-only": self.schema_only or None,
+        }
+        name = next((name for name, value in excluded.items() if value is not None), None)
+        if name is not None:
+            raise click.BadParameter(f"--plans cannot be combined with {name}")
+        if len(self.at or ()) > 1:
+            raise click.BadParameter("--plans compares plans of one snapshot: give --at once")
 
 
 def parsed_names(text: str | None, option: str) -> tuple[str, ...]:
@@ -247,6 +280,16 @@ def _engines(text: str | None) -> tuple[str, str] | None:
             return left, right
         case _:
             raise click.BadParameter(f"--engines {text!r}: expected one name, or two separated by a comma")
+
+
+def _plans(text: str | None) -> tuple[str, str] | None:
+    match [] if text is None else [name.strip() for name in text.split(",")]:
+        case []:
+            return None
+        case [left, right] if {left, right} <= {SERVER, CLIENT}:
+            return left, right
+        case _:
+            raise click.BadParameter(f"--plans {text!r}: expected two of {SERVER} and {CLIENT}, separated by a comma")
 
 
 def _pair(values: list[str] | None, option: str) -> tuple[str, str] | None:

@@ -275,14 +275,20 @@ class OpeningOptions:
             terminal.enable_debug_logs()
         self.arguments()  # report malformed options even if no table is opened
 
-    def open(self, location: str) -> Table:
+    def open(self, location: str, *, planning: str | None = None) -> Table:
         """Return the table at `location`. A name may begin with the catalog's name, as printed by `harness list`.
+
+        Args:
+            location: The location or name.
+            planning: Replaces the value of `--planning`, if it is not None.
 
         Raises:
             click.BadParameter: An option is wrong.
             HarnessError: As for `harness.open_table`.
         """
         arguments = {"catalog": self.catalog, **self.arguments()}
+        if planning is not None:
+            arguments["planning"] = planning
         try:
             return harness.open_table(location, **arguments)
         except TableNotFoundError:

@@ -82,7 +82,8 @@ def compare(
     Rows are compared as multisets, or paired by `keys`. A side is one of:
 
     - a table, which the engine named in `engines` reads: its location or name (as for `harness.open_table`), a `Table`,
-      `Snapshot` or `Changes`, a table of PyIceberg or deltalake, or a `Query` over tables;
+      `Snapshot` or `Changes`, the rows of `harness.open_plan`, a table of PyIceberg or deltalake, or a `Query` over
+      tables;
     - a pair of one of these and an engine's name, `(table, "spark")`;
     - a DuckDB relation, a Spark DataFrame, or an object with an Arrow stream, which is read once;
     - a text that names a file or a table of another database, as described in `harness.diff.sources`.

@@ -1,8 +1,8 @@
 """Sides of a comparison, opened from the objects that a user passes.
 
-Supported objects are planned tables (`Table`, `Snapshot`, `Changes`), a `Query`, a DuckDB relation, a Spark DataFrame,
-and Arrow streams from pyarrow, polars, or pandas. A comparison does not change the settings of a user's connection or
-session, and its result does not depend on them.
+Supported objects are planned tables (`Table`, `Snapshot`, and `PlannedRows` such as `Changes`), a `Query`, a DuckDB
+relation, a Spark DataFrame, and Arrow streams from pyarrow, polars, or pandas. A comparison does not change the
+settings of a user's connection or session, and its result does not depend on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from harness.metadata.model.arguments import check_arguments
 from harness.metadata.model.schema import METADATA, arrow_field
 from harness.metadata.model.times import When
 from harness.metadata.planned_scan import PlannedScan
-from harness.snapshot import Changes, Snapshot, short_table_name
+from harness.snapshot import PlannedRows, Snapshot, short_table_name
 from harness.storage.paths import redact
 from harness.table import Table, open_table
 
@@ -149,7 +149,7 @@ class SideOpening:
 
     def check(self) -> None:
         """Raise an error if the object cannot be a side, or if its file does not exist."""
-        is_planned = isinstance(self.data, Snapshot | Changes)
+        is_planned = isinstance(self.data, Snapshot | PlannedRows)
         find_engine(self.engine)
         if self.where is not None and not isinstance(self.data, Snapshot):
             message = f"Cannot filter the {self.label} side: where= filters only tables and snapshots"
@@ -172,7 +172,7 @@ class SideOpening:
     @property
     def is_foreign(self) -> bool:
         """True if the rows come from outside harness, with their own types: a file, a database, or another reader."""
-        planned = isinstance(self.data, Snapshot | Changes)
+        planned = isinstance(self.data, Snapshot | PlannedRows)
         return isinstance(self.data, RowSource) or (planned and self.engine not in engine_names())
 
     @property
@@ -180,7 +180,7 @@ class SideOpening:
         """A description of the side, before anything is read."""
         data = self.data
         format_: str
-        if isinstance(data, Changes):
+        if isinstance(data, PlannedRows):
             table, snapshot, table_name, format_ = data.plan.table, data.plan.snapshot, None, data.plan.format
         elif isinstance(data, Snapshot):
             table, snapshot, table_name, format_ = data._source.location, data.id, data.name, data._source.format
@@ -235,7 +235,7 @@ class SideOpening:
             raise data
         if isinstance(data, RowSource):
             data = open_rows(data, like, resources)
-        if isinstance(data, Snapshot | Changes):
+        if isinstance(data, Snapshot | PlannedRows):
             plan = self._plan_scan(data, select_columns)
             try:
                 if self.engine == "duckdb":
@@ -308,11 +308,13 @@ class SideOpening:
             )
         return result
 
-    def _plan_scan(self, data: Snapshot | Changes, select_columns: Callable[[Sequence[str]], list[int]]) -> PlannedScan:
-        if isinstance(data, Changes):
+    def _plan_scan(
+        self, data: Snapshot | PlannedRows, select_columns: Callable[[Sequence[str]], list[int]]
+    ) -> PlannedScan:
+        if isinstance(data, PlannedRows):
             if self.columns is None and not self.exclude:
                 return data._plan
-            message = "Cannot choose columns of changes here: pass columns= to Table.changes"
+            message = "Cannot choose columns of planned rows here: choose them when the rows are planned"
             raise RequestError(message, options=("columns",))
         names = [field.name for field in data.schema.fields]
         names += [name for name in METADATA if name in (self.columns or ()) and name not in names]

@@ -98,22 +98,49 @@ def read_ahead(read: Callable[[T], R], items: Sequence[T], *, at_once: int = _AT
     if len(items) < 2:
         yield read
         return
-    # the import takes 2 ms, which a table with one manifest does not need to spend
-    from concurrent.futures import ThreadPoolExecutor
+    # the imports take 2 ms, which a table with one manifest does not need to spend
+    from concurrent.futures import Future
+    from queue import SimpleQueue
 
     rest = iter(items)
     ahead: deque[tuple[T, Future[R]]] = deque()
-    pool = ThreadPoolExecutor(min(at_once, len(items)))
+    tasks: SimpleQueue[tuple[T, Future[R]] | None] = SimpleQueue()
+    # Python waits for the threads of a ThreadPoolExecutor before it ends, also if they stall.
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        while (task := tasks.get()) is not None:
+            _resolve(task[1], read, task[0])
+            del task  # the result may be large
 
     def following(item: T) -> R:
         for coming in itertools.islice(rest, at_once - len(ahead)):
-            ahead.append((coming, pool.submit(read, coming)))
+            ahead.append((coming, Future()))
+            tasks.put(ahead[-1])
+            if len(threads) < at_once:
+                threads.append(threading.Thread(target=work, name="harness-ahead", daemon=True))
+                threads[-1].start()
         return ahead.popleft()[1].result() if ahead and ahead[0][0] is item else read(item)
 
     try:
         yield following
     finally:
-        pool.shutdown(wait=not _is_interrupted(), cancel_futures=True)
+        for _, future in ahead:
+            future.cancel()
+        for _ in threads:
+            tasks.put(None)
+        if not _is_interrupted():
+            for thread in threads:
+                thread.join()
+
+
+def _resolve(future: Future[R], read: Callable[[T], R], item: T) -> None:
+    """Call `read(item)` for a future, unless the future was canceled."""
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(read(item))
+        except BaseException as error:
+            future.set_exception(error)
 
 
 def _is_interrupted() -> bool:
@@ -134,13 +161,7 @@ def one_ahead(read: Callable[[T], R], item: T, *, waits: bool) -> Iterator[Calla
 
     future: Future[R] = Future()
 
-    def run() -> None:
-        try:
-            future.set_result(read(item))
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = threading.Thread(target=run, name="harness-ahead", daemon=True)
+    thread = threading.Thread(target=_resolve, args=(future, read, item), name="harness-ahead", daemon=True)
     thread.start()
     try:
         yield future.result

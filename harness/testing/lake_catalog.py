@@ -33,7 +33,7 @@ from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.table import open_table
 from harness.testing.json_server import HttpAnswer, JsonServer
 from harness.testing.lake import LakeTable
-from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog, endpoint_of
+from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog
 from harness.testing.lake_catalog_plans import BadRequest, Page, ServerScan, scan_of
 from harness.testing.plan_faults import PlanFault, parse_fault, plant, plant_in_page
 from harness.writing.iceberg.builder import IcebergTable
@@ -185,7 +185,7 @@ class LakeCatalog(JsonServer):
         match method, path:
             case "GET", ["config"]:
                 modes = {} if self.mode is None else {MODE: self.mode}
-                calls = [endpoint_of(call) for call in Call if call in self.calls]
+                calls = [call.endpoint for call in Call if call in self.calls]
                 return 200, {}, {"defaults": {}, "overrides": modes, "endpoints": [*_ENDPOINTS, *calls]}
             case "GET", ["namespaces"]:
                 return self._answer_namespaces(_namespace(query.get("parent", "")))

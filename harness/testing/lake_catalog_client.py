@@ -24,13 +24,6 @@ T = TypeVar("T")
 MODE = "scan-planning-mode"
 SEPARATOR = "\x1f"
 """The separator of the parts of a namespace in paths."""
-_TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
-
-
-def endpoint_of(call: Call) -> str:
-    """Return a call as the configuration of a server lists it."""
-    method, path = call.value.split(" ")
-    return f"{method} {_TABLE}{path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +115,7 @@ class RestCatalog:
 
         server = TableServer(
             transport=RestTransport(
-                server=self.server, calls=frozenset(call for call in Call if endpoint_of(call) in endpoints), table=path
+                server=self.server, calls=frozenset(call for call in Call if call.endpoint in endpoints), table=path
             ),
             mode={**properties, **of_table}.get(MODE),
             metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),

@@ -154,6 +154,17 @@ def test_a_plan_has_the_files_of_all_its_answers(answers, files, sent):
     assert answer.requests == len(sent)
 
 
+def test_each_answer_keeps_its_own_deletes():
+    """Indexes into `delete-files` count those of the same answer."""
+    first, second = ({"file-path": name, "content": "position-deletes"} for name in ("first", "second"))
+    answers = {
+        "plan": {**completed("a", plan_tasks=["x", "y"]), "delete-files": [first]},
+        "tasks x": {**page("b"), "delete-files": [second, first]},
+        "tasks y": page("c"),
+    }
+    assert [each["delete-files"] for each in run(Script(answers)).pages] == [[first], [second, first], []]
+
+
 WITH_TASK = {"status": "completed", "plan-id": "p", "plan-tasks": ["x"]}
 FAILURES = {
     "cancelled at first": ({"plan": {"status": "cancelled"}}, "CatalogAnswer", ["plan"]),
@@ -267,7 +278,7 @@ STATUSES = [
     (500, "InternalServerError", StorageError, "CatalogFailed"),
     (501, "", UnsupportedError, "ServerPlanning"),
     (503, "SlowDownException", StorageError, "CatalogBusy"),
-    (302, "", StorageError, "CatalogFailed"),
+    (302, "", StorageError, "CatalogMoved"),
 ]
 
 
@@ -376,7 +387,13 @@ def test_ctrl_c_during_a_wait_before_there_is_a_plan_sends_nothing_more():
 
 
 def test_ctrl_c_while_threads_fetch_tasks_cancels_the_plan_without_waiting_for_them():
-    stalled, cancelled, main = threading.Barrier(3), threading.Event(), threading.get_ident()
+    stalled, cancelled, interrupted = threading.Barrier(3), threading.Event(), threading.Event()
+    main = threading.get_ident()
+
+    def raise_once(*_: object) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
     def stall() -> Answer:
         stalled.wait(10)
@@ -385,7 +402,8 @@ def test_ctrl_c_while_threads_fetch_tasks_cancels_the_plan_without_waiting_for_t
 
     def interrupt() -> dict[str, Any]:
         stalled.wait(10)
-        signal.pthread_kill(main, signal.SIGINT)
+        while not interrupted.wait(0.01):  # a signal is lost if the main thread just starts to wait
+            signal.pthread_kill(main, signal.SIGINT)
         return page("a")
 
     def cancel() -> Answer:
@@ -396,16 +414,33 @@ def test_ctrl_c_while_threads_fetch_tasks_cancels_the_plan_without_waiting_for_t
         "plan": {**WITH_TASK, "plan-tasks": ["x", "y", "z"]},
         "tasks x": stall, "tasks y": stall, "tasks z": interrupt, "cancel p": cancel,
     }  # fmt: skip
-    script, before = Script(answers), signal.signal(signal.SIGINT, signal.default_int_handler)
+    script, before = Script(answers), signal.signal(signal.SIGINT, raise_once)
     try:
         with pytest.raises(KeyboardInterrupt):
             request_plan(script, ScanRequest(snapshot_id=1), table="t")
     finally:
         signal.signal(signal.SIGINT, before)
     for thread in threading.enumerate():
-        if thread.name.startswith("ThreadPoolExecutor"):
+        if thread.name == "harness-ahead":
             thread.join(10)
     assert Counter(script.sent) == Counter(["plan", "tasks x", "tasks y", "tasks z", "cancel p"])
+
+
+def test_a_server_that_stalls_is_not_waited_for_when_a_plan_is_cancelled(monkeypatch):
+    monkeypatch.setattr(protocol, "LONGEST_CANCELLATION_S", 0)
+    finished = threading.Event()
+
+    def stall() -> Answer:
+        finished.wait(10)
+        return DONE
+
+    with pytest.raises(KeyboardInterrupt):
+        run(Script({"plan": submitted(), "cancel p": stall}), Waits(interrupt=True))
+    assert not finished.is_set()
+    finished.set()
+    for thread in threading.enumerate():
+        if thread.name == "harness-cancel":
+            thread.join(10)
 
 
 def test_an_error_in_a_thread_ends_the_waits_of_the_others_and_cancels_the_plan():

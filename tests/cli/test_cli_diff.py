@@ -96,12 +96,12 @@ def test_options_reach_the_comparison(calls):
 
 
 OPTIONS = """
---keys --at --columns --where --exclude --sql --sql-file --table --dialect --engines --tolerance --schema-only
---max-rows --output --format --catalog --storage-option --allow-root --verbose --untrusted --set --help
+--keys --at --columns --where --exclude --sql --sql-file --table --dialect --engines --plans --tolerance --schema-only
+--max-rows --output --format --catalog --storage-option --allow-root --planning --verbose --untrusted --set --help
 """
 
 
-def test_the_command_has_22_options_in_the_common_spelling():
+def test_the_command_has_24_options_in_the_common_spelling():
     """Other allowed differences are written in SQL, and readers are tested by the commands for scenarios."""
     command = imported("diff")
     options = [each for each in command.get_params(click.Context(command)) if each.param_type_name == "option"]

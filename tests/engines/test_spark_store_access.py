@@ -9,8 +9,10 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from lending import Buckets, Clock, Credentials, Lender
 from pyspark.sql.types import LongType, StructField, StructType
 
+import harness
 from harness import RequestError, UnsupportedError
 from harness.engines.spark import java_runtime
 from harness.engines.spark.compiled import load_classes
@@ -18,6 +20,7 @@ from harness.engines.spark.gateway import DiskFile, Gateway, PlannedRead
 from harness.engines.spark.hadoop_options import check_access, hadoop_location, hadoop_options
 from harness.engines.spark.java_runtime import coordinates, hadoop_aws
 from harness.storage.stores import Storage
+from harness.writing.iceberg.builder import IcebergTable
 
 KEYS = {"key": "k", "secret": "s"}
 SIMPLE = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
@@ -188,7 +191,21 @@ def test_a_spark_without_s3a_says_what_to_add(harness_spark: Any) -> None:
             check_access(harness_spark.sparkContext, [f"{scheme}://lake/f"])
 
 
-def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harness_spark: Any, tmp_path: Path) -> None:
+@pytest.fixture
+def store(harness_spark: Any) -> Any:
+    """The class that serves `s3a://lake/PATH` from local files in Spark, and counts and records what is opened."""
+    load_classes(harness_spark.sparkContext, "counted_store")
+    store = harness_spark._jvm.harness.spark.CountedStore
+    hadoop = harness_spark.sparkContext._jsc.hadoopConfiguration()
+    hadoop.set("fs.s3a.impl", "harness.spark.CountedStore")
+    store.reset()
+    yield store
+    hadoop.unset("fs.s3a.impl")
+
+
+def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(
+    harness_spark: Any, store: Any, tmp_path: Path
+) -> None:
     count = 200
     for i in range(count):
         pq.write_table(pa.table({"a": [i]}), tmp_path / f"{i}.parquet")
@@ -196,9 +213,6 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
     files = [DiskFile(path, (tmp_path / path.rpartition("/")[2]).stat().st_size) for path in paths]
     options = {"fs.s3a.impl.disable.cache": "true", "fs.s3a.bucket.lake.secret.key": "s"}
     gateway = Gateway.for_session(harness_spark)
-    load_classes(harness_spark.sparkContext, "counted_store")
-    store = harness_spark._jvm.harness.spark.CountedStore
-    harness_spark.conf.set("fs.s3a.impl", "harness.spark.CountedStore")
 
     def read(**further: str) -> str:
         store.reset()
@@ -224,3 +238,27 @@ def test_a_read_with_options_opens_one_file_system_and_asks_once_each_file(harne
     for number in range(32):  # as many as are cached
         gateway.read_ends(paths[:1], options | {"fs.s3a.bucket.lake.secret.key": str(number)}, most=1 << 16)
     assert read() == f"1 opened, 1 closed, {asked} heads"
+
+
+def test_spark_reads_a_plan_with_the_credentials_that_the_server_lends(
+    harness_spark: Any, store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lake").symlink_to("/")
+    monkeypatch.setattr("harness.storage.clients.open_client", Buckets(tmp_path).open_client)
+    location = f"s3://lake{tmp_path}/t"
+    table = IcebergTable.create(tmp_path / "t", {"id": "long"}, recorded_location=location)
+    files = [
+        table.write_data([{"id": 10}, {"id": 1}], path=path) for path in ("data/eu/1.parquet", "data/us/2.parquet")
+    ]
+    table.append(*files)
+    table.commit(add=[table.write_position_deletes([(file, 0) for file in files], path="data/us/d.parquet")])
+    with Lender(Credentials(Clock())) as server:
+        server.add("sales.orders", location, storage_options=KEYS)
+        server.names, server.of_table = {f"{location}/data/": "lent"}, "own"
+        rows = harness.open_table("sales.orders", catalog=server.catalog()).snapshot()
+        assert rows.to_arrow(engine="spark")["id"].to_pylist() == [1, 1]
+        assert store.keys() == "lent-1"
+        server.names = {f"{location}/data/eu/": "eu", f"{location}/data/us/": "us"}
+        with pytest.raises(UnsupportedError, match="its files need several credentials"):
+            rows.to_arrow(engine="spark")
+        assert sorted(rows.to_arrow()["id"].to_pylist()) == [1, 1]

@@ -9,6 +9,7 @@ from buckets import BUCKET, s3_store, upload
 from lending import Clock, Credentials, Lender
 
 import harness
+from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 from harness.writing.iceberg.builder import IcebergTable
 
 pytestmark = pytest.mark.external
@@ -32,8 +33,20 @@ def location(tmp_path: Path, options: dict[str, Any]) -> str:
     return location
 
 
+def of_harness(server: Lender) -> harness.Catalog:
+    return server.catalog()
+
+
+def of_pyiceberg(server: Lender) -> harness.Catalog:
+    pytest.importorskip("pyiceberg", reason="PyIceberg is not installed")
+    from pyiceberg.catalog.rest import RestCatalog
+
+    return PyIcebergCatalog.of_client(RestCatalog("lake", uri=server.uri))
+
+
+@pytest.mark.parametrize("catalog", [of_harness, of_pyiceberg])
 @pytest.mark.parametrize("lifetime_ms", [None, 60_000], ids=["for ever", "for one request"])
-def test_a_store_gets_the_key_of_each_prefix(location, options, monkeypatch, lifetime_ms):
+def test_a_store_gets_the_key_of_each_prefix(location, options, monkeypatch, lifetime_ms, catalog):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "machine")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "machine")
     clock = Clock()
@@ -49,7 +62,7 @@ def test_a_store_gets_the_key_of_each_prefix(location, options, monkeypatch, lif
         server.add("sales.orders", location, storage_options=options)
         server.names = {f"{location}/data/eu/": "eu", f"{location}/data/us": "us"}
         server.of_table = "own"
-        table = harness.open_table("sales.orders", catalog=server.catalog(), outside="refuse")
+        table = harness.open_table("sales.orders", catalog=catalog(server), outside="refuse")
         assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [0, 1, 2]
     used: dict[str, set[str]] = {}
     for (_, path), key in zip(store.requests, store.keys, strict=True):

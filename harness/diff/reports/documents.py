@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 from harness.diff.reports.text import to_text
 from harness.diff.result import ComparisonResult, SideInfo
-from harness.errors import counted, json_text, visible
+from harness.errors import HarnessError, counted, json_text, visible
 
 T = TypeVar("T")
 
@@ -56,17 +56,26 @@ def to_json(comparison: ComparisonResult) -> str:
 
 
 def _side(side: SideInfo) -> dict[str, object]:
-    exact = side.snapshot is None or -_EXACT <= side.snapshot <= _EXACT
-    error = side.error
     return {
         "name": side.name,
         "engine": side.engine,
         "table": side.table,
-        "snapshot": side.snapshot if exact else str(side.snapshot),
+        "snapshot": snapshot_id(side.snapshot),
         "rows": side.rows,
-        "error": error
-        and {"class": type(error).__name__, "cause": error.cause, "rule": error.rule, "message": str(error)},
+        "error": error_document(side.error),
     }
+
+
+def snapshot_id(number: int | None) -> int | str | None:
+    """Return a snapshot id or version, as text if JSON readers would round it."""
+    return number if number is None or -_EXACT <= number <= _EXACT else str(number)
+
+
+def error_document(error: HarnessError | None) -> dict[str, object] | None:
+    """Return an error as a JSON object, or None if there is no error."""
+    if error is None:
+        return None
+    return {"class": type(error).__name__, "cause": error.cause, "rule": error.rule, "message": str(error)}
 
 
 _COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}

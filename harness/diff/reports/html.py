@@ -96,7 +96,7 @@ def notebook_frame(page: str, text: str) -> str:
     return f"<div>{frame}<details><summary>as text</summary>{html_preformatted(text, in_notebook=True)}</details></div>"
 
 
-_STYLES = {
+STYLES = {
     ComparisonOutcome.EQUAL: ("=", "No difference", "equal"),
     ComparisonOutcome.DIFFERENT: ("≠", "Differences found", "different"),
     ComparisonOutcome.DIFFERENT_OUTCOME: ("≠", "Different outcome", "different"),
@@ -119,7 +119,7 @@ def to_html(comparison: ComparisonResult, most: int = MOST_ROWS) -> str:
         comparison: The comparison.
         most: The most differing rows to show.
     """
-    sign, title, tone = _STYLES[comparison.outcome]
+    sign, title, tone = STYLES[comparison.outcome]
     body = [
         *header(tone, sign, title, comparison.sentence, comparison.made),
         "<main>",

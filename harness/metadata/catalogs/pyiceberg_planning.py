@@ -19,7 +19,7 @@ from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, translate_erro
 from harness.metadata.catalogs.pyiceberg_answers import Answer as TableAnswer
 from harness.metadata.catalogs.pyiceberg_answers import load_metadata, renewing_token
 from harness.metadata.catalogs.pyiceberg_rest import PLANNING_MODE, read_response
-from harness.metadata.iceberg.server.protocol import Answer, Call
+from harness.metadata.iceberg.server.protocol import LONGEST_PLANNING_S, Answer, Call
 from harness.storage.clients import retry_after_s
 
 
@@ -52,12 +52,14 @@ class PyIcebergTransport:
 
         client, secrets = self.of_catalog.client, self.of_catalog.secrets
         method, path = call.value.split(" ")
-        options = {
+        options: dict[str, Any] = {
             "params": {"planId": plan_id} if call is Call.CREDENTIALS and plan_id is not None else {},
             "data": None if body is None else json.dumps(body).encode(),
             # A redirected request would be sent again, with the token and without its body.
             "allow_redirects": False,
             "stream": True,
+            # Some servers answer only when the plan is complete.
+            "timeout": LONGEST_PLANNING_S,
         }
         with translate_errors(self.catalog, self.of_catalog.uri, f"{call.name} {name_text(self.table)}", secrets):
             place = client.url(Endpoints.load_table, **client._split_identifier_for_path(self.table))

@@ -437,23 +437,12 @@ def list_files(
     if not options.allow_duplicate_files:
         _refuse_duplicates(data, paths, manifest_cache)
     spellings = PathSpellings(source.path_map, metadata.location, source.location, source.storage.untrusted)
-    deletes = apply_path_map(deletes, paths, spellings)
     partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
-    scope = DeleteScope(
-        partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
-        specs=metadata.specs,
-        lenient=options.lenient_delete_partition,
-        trusted=not source.storage.untrusted,
-    )
-    live_paths = live_among(single_targets(deletes), paths)
-    index = DeleteIndex.build(deletes, scope, format_version=metadata.format_version, live_paths=live_paths)
+    index = index_deletes(deletes, paths, spellings, source=source, partitions=partitions)
     numbers = partition_numbers(files, partitions)
     positional, positions = position_deletes(files, index, partitions, source.path_map)
     warn_of_stray_deletes(index, files, paths, spellings)
-    keys = [
-        key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
-    ]
-    scopes = DeleteSets(index.equality_deletes, keys, source, partitions)
+    scopes = delete_sets_of(index, source=source, partitions=partitions)
     delete_sets = scopes.number(files, *equality_deletes(files, index, partitions))
 
     return FileList(
@@ -464,6 +453,42 @@ def list_files(
         position_deletes=positional,
         skipped=skipped_files(data.skipped, files, partitions),
     )
+
+
+def index_deletes(
+    deletes: tuple[ManifestEntry, ...],
+    paths: Callable[[], pa.ChunkedArray],
+    spellings: PathSpellings,
+    *,
+    source: IcebergTable,
+    partitions: Partitions,
+) -> DeleteIndex:
+    """Return an index of the live delete files of a snapshot. Raises the errors of `DeleteIndex.build`.
+
+    Args:
+        deletes: The delete files, with all statistics.
+        paths: Returns the recorded paths of all live data files.
+        spellings: The spellings of paths of data files.
+        source: The table.
+        partitions: The partition tuples of the scan.
+    """
+    deletes = apply_path_map(deletes, paths, spellings)
+    scope = DeleteScope(
+        partition_of=lambda file: partitions.key_of(file.spec_id, file.partition),
+        specs=source.metadata.specs,
+        lenient=source.options.lenient_delete_partition,
+        trusted=not source.storage.untrusted,
+    )
+    live_paths = live_among(single_targets(deletes), paths)
+    return DeleteIndex.build(deletes, scope, format_version=source.metadata.format_version, live_paths=live_paths)
+
+
+def delete_sets_of(index: DeleteIndex, *, source: IcebergTable, partitions: Partitions) -> DeleteSets:
+    """Return the equality deletes of an index with their keys. Raises the errors of `key_columns`."""
+    keys = [
+        key_columns(e.file.equality_ids or (), partitions.schemas, file=e.file.path) for e in index.equality_deletes
+    ]
+    return DeleteSets(index.equality_deletes, keys, source, partitions)
 
 
 def skipped_files(skipped: SkippedDataFiles, files: DataFiles, partitions: Partitions) -> SkippedFiles:

@@ -2,13 +2,18 @@
 
 import contextlib
 import hashlib
+import json
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,3 +110,50 @@ def s3_catalog(properties: dict[str, str]) -> dict[str, str]:
         "http-client.type": "urlconnection",
     }
     return {**java, "s3.path-style-access": "true", **properties}
+
+
+Answer = Callable[[str], tuple[int, dict[str, str], Any]]
+"""A map from the path of a request to a status, headers, and a JSON document or bytes."""
+
+
+@dataclass
+class Recorded:
+    """A host, and the text of all requests that it received."""
+
+    uri: str = ""
+    requests: list[str] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def recording(answer: Answer) -> Iterator[Recorded]:
+    """Start a server that records its requests, and answers them by the map."""
+    recorded = Recorded()
+
+    class Handler(BaseHTTPRequestHandler):
+        def _handle(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+            recorded.requests.append(f"{self.requestline}\n{self.headers}\n{body}")
+            status, headers, document = answer(self.path)
+            content = document if isinstance(document, bytes) else json.dumps(document).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_HEAD = _handle
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    recorded.uri = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield recorded
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -21,7 +21,7 @@ from harness.metadata.iceberg.manifests import Content, DataFile
 from harness.metadata.iceberg.planned_deletes import key_columns
 from harness.metadata.iceberg.scan import IcebergScan, physical_paths
 from harness.metadata.iceberg.server.expressions import expression_of
-from harness.metadata.iceberg.server.protocol import PlanServer, ScanRequest, request_plan
+from harness.metadata.iceberg.server.protocol import PlanAnswer, PlanServer, ScanRequest, request_plan
 from harness.metadata.iceberg.server.tasks import FileTask, ServerPlan, parse_plan
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import Partitions, read_schema_first
@@ -77,21 +77,47 @@ def plan_on_server(
     """
     snapshot, schema = selection.snapshot, selection.schema
     try:
-        scan = IcebergScan(source, schema, None)
-        selected = schema.fields if columns is None else bind_columns(columns, schema)
-        condition = None if where is None else scan.filter(where, schema)
-        used = (*selected, *(() if condition is None else condition.columns))
-        if _NUMBER in used:
-            message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
-            raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
-        plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
+        condition = None if where is None else IcebergScan(source, schema, None).filter(where, schema)
+        used = used_columns(schema, columns, condition)
+        answer = None
         if snapshot is not None:
             request = scan_request(source, selection, used, condition)
             answer = request_plan(server.transport, request, table=server.name)
-            plan = parse_plan(answer, source.metadata, schema, catalog=server.transport.catalog, table=server.name)
+    except HarnessError as error:
+        error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
+        raise
+    return plan_of_answer(source, server, selection, answer, columns=columns, condition=condition)
+
+
+def plan_of_answer(
+    source: IcebergTable,
+    server: PlanServer,
+    selection: IcebergSelection,
+    answer: PlanAnswer | None,
+    *,
+    columns: tuple[str, ...] | None,
+    condition: Filter | None,
+) -> PlannedScan:
+    """Return the plan in the answer of a server. Raises the errors of `plan_on_server`.
+
+    Args:
+        source: The table.
+        server: The server of its catalog.
+        selection: The snapshot and the schema to read.
+        answer: The answer to a request of `scan_request`; None for a table without a snapshot.
+        columns: Column names in the order of the result; None for all columns of the schema.
+        condition: The filter; None for all rows.
+    """
+    snapshot, schema, catalog = selection.snapshot, selection.schema, server.transport.catalog
+    try:
+        scan = IcebergScan(source, schema, None)
+        selected = schema.fields if columns is None else bind_columns(columns, schema)
+        plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
+        if answer is not None:
+            plan = parse_plan(answer, source.metadata, schema, catalog=catalog, table=server.name)
             paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
             storage = replace(server.storage(answer, paths), roots=source.storage.roots)
-        deletes = TaskDeletes.of(plan, source, schema, server.transport.catalog)
+        deletes = TaskDeletes.of(plan, source, schema, catalog)
         files = files_table(plan, source, deletes)
         equality_deletes, position_deletes = deletes.equality_deletes(), deletes.position_deletes()
         return within_roots(
@@ -108,13 +134,33 @@ def plan_on_server(
                 delete_sets=tuple(deletes.equality_sets) or ((),),
                 position_deletes=position_deletes,
                 counts=Counts(files=len(plan.tasks)),
-                trusted=(f"the plan of catalog {server.transport.catalog}",),
+                trusted=(f"the plan of catalog {catalog}",),
                 storage=storage.for_read(),
             )
         )
     except HarnessError as error:
         error.within(table=source.location, snapshot=None if snapshot is None else snapshot.id)
         raise
+
+
+def used_columns(schema: Schema, columns: tuple[str, ...] | None, condition: Filter | None) -> tuple[Field, ...]:
+    """Return the columns that a read of a server's plan returns or filters.
+
+    Args:
+        schema: The schema of the read.
+        columns: Column names; None for all columns of the schema.
+        condition: The filter; None for all rows.
+
+    Raises:
+        RequestError: A column is unknown.
+        UnsupportedError: `_last_updated_sequence_number` is among them.
+    """
+    selected = schema.fields if columns is None else bind_columns(columns, schema)
+    used = (*selected, *(() if condition is None else condition.columns))
+    if _NUMBER in used:
+        message = f"Cannot read {_NUMBER.name}: plans of a server have no sequence numbers; {CLIENT}"
+        raise UnsupportedError(message, cause="ServerPlanning", field=_NUMBER.name)
+    return used
 
 
 def scan_request(

@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import Any, Protocol
 
@@ -33,6 +33,8 @@ _LOG = logging.getLogger("harness.catalogs")
 
 LONGEST_PLANNING_S = 600.0
 """The seconds to wait for a plan that the server has not completed."""
+LONGEST_CANCELLATION_S = 5.0
+"""The seconds to wait for the answer to a cancellation. A user who pressed Ctrl-C waits for it."""
 _LONGEST_POLL_S, _LONGEST_WAIT_S = 10.0, 30.0
 """The maximum number of seconds between two requests for a plan, and the maximum that a server may ask to wait."""
 _AT_ONCE = 8
@@ -491,9 +493,15 @@ class _Plan:
         )
 
     def cancel(self) -> None:
-        """Cancel the plan if the server holds it. An error is only logged."""
+        """Cancel the plan if the server holds it. Errors are only logged, and a stalled server is not waited for."""
         if not self._is_held or not self._server.offers(Call.CANCEL):
             return
+        thread = threading.Thread(target=self._send_cancellation, name="harness-cancel", daemon=True)
+        with suppress(RuntimeError):  # Python is ending, and starts no threads
+            thread.start()
+            thread.join(LONGEST_CANCELLATION_S)
+
+    def _send_cancellation(self) -> None:
         try:
             status = self._server.send(Call.CANCEL, plan_id=self.plan_id).status
             _LOG.debug("canceled a plan: HTTP %d", status)

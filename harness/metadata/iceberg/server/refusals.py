@@ -48,6 +48,11 @@ def refusal(catalog: str, status: int, document: Mapping[str, Any], *, subject: 
             return StorageError(
                 f"Catalog {catalog} does not find {subject} ({reason}); try again", cause="CatalogFailed"
             )
+        case _ if 300 <= status < 400:
+            return StorageError(
+                f"Catalog {catalog} redirects to another address ({reason}); set `uri` to the new one",
+                cause="CatalogMoved",
+            )
         case _ if status in _UNSUPPORTED:
             return unsupported(catalog, reason)
         case _ if status in BUSY:

@@ -83,6 +83,22 @@ def parse_plan(
 
     Spec: Iceberg, open-api/rest-catalog-open-api.yaml, `FileScanTask` (rules iceberg 2.19, 2.20, 4.5, 4.21).
     """
+    plan = parse_tasks(answer, metadata, schema, catalog=catalog, table=table)
+    try:
+        _check_vectors(plan, catalog)
+    except HarnessError as error:
+        error.within(table=table)
+        raise
+    return plan
+
+
+def parse_tasks(
+    answer: PlanAnswer, metadata: TableMetadata, schema: dt.Schema, *, catalog: str, table: str
+) -> ServerPlan:
+    """Return what `parse_plan` returns, also if a data file has the deletion vector of another one.
+
+    Raises the other errors of `parse_plan`, which describes the arguments.
+    """
     parser = _PlanParser(metadata, read_schema_first(metadata.schemas, schema), catalog)
     try:
         for page in answer.pages:
@@ -93,6 +109,34 @@ def parse_plan(
         error.within(table=table)
         raise
     return ServerPlan(tasks=tuple(parser.tasks), deletes=tuple(parser.deletes))
+
+
+def _check_vectors(plan: ServerPlan, catalog: str) -> None:
+    """Raise CorruptDeleteError if a data file has the deletion vector of another file, or two deletion vectors."""
+    vectors = {place: delete for place, delete in enumerate(plan.deletes) if delete.format == "puffin"}
+    target_of: dict[int, str] = {}
+    vector_of: dict[str, int] = {}
+    for task in plan.tasks if vectors else ():
+        path = task.file.path
+        for place in task.deletes:
+            if place not in vectors:
+                continue
+            vector = vectors[place]
+            target = vector.referenced_data_file or target_of.setdefault(place, path)
+            if target != path:
+                message = (
+                    f"Catalog {catalog} returned a plan that gives {path} the deletion vector of {target}, at offset "
+                    f"{vector.content_offset}. Read the table with planning='client'"
+                )
+                raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.17")
+            other = vectors[vector_of.setdefault(path, place)]
+            if other is not vector:
+                message = (
+                    f"Catalog {catalog} returned a plan with two deletion vectors for {path}, in {other.path} at "
+                    f"{other.content_offset} and in {vector.path} at {vector.content_offset}, expected one. "
+                    "Read the table with planning='client'"
+                )
+                raise CorruptDeleteError(message, cause="MultipleDVs", file=vector.path, rule="iceberg 4.21")
 
 
 _DELETES = {"position-deletes": Content.POSITION_DELETES, "equality-deletes": Content.EQUALITY_DELETES}
@@ -119,24 +163,16 @@ class _PlanParser:
     deletes: list[DataFile] = field(default_factory=list)
     _places: dict[tuple[str, int | None, int | None], int] = field(default_factory=dict)
     _partitions: dict[tuple[int, str], Mapping[int, Any]] = field(default_factory=dict)
-    _vector_of: dict[str, int] = field(default_factory=dict)
-    _target_of: dict[int, str] = field(default_factory=dict)
 
     def add_page(self, page: Mapping[str, Any]) -> None:
         """Add the tasks and deletes of one answer."""
         places = [self._place(self._delete_file(item)) for item in self._items(page, "delete-files")]
-        vectors = frozenset(place for place in places if self.deletes[place].format == "puffin")
         tasks, size = self.tasks, len(places)
         for task in self._items(page, "file-scan-tasks"):
             document = self._object(task.get("data-file"), "data-file")
             file = self._file(document, is_data=True)
             references = task.get("delete-file-references")
-            deletes: tuple[int, ...] = ()
-            if references is not None:
-                deletes = self._referenced(references, places, size, file.path)
-                for place in deletes:
-                    if place in vectors:
-                        self._check_vector(place, file.path)
+            deletes = () if references is None else self._referenced(references, places, size, file.path)
             statistics = {key: document[key] for key in (*COUNTS, *BOUNDS) if key in document}
             tasks.append(
                 FileTask(
@@ -176,25 +212,6 @@ class _PlanParser:
                 problem = f"got the index {short_repr(index)}, but the answer has {size} delete files"
                 raise self.error(problem, file=path, field="delete-file-references")
         return tuple(dict.fromkeys([places[index] for index in references]))
-
-    def _check_vector(self, place: int, path: str) -> None:
-        """Raise CorruptDeleteError if a data file gets the vector of another one, or a second vector."""
-        vector = self.deletes[place]
-        target = vector.referenced_data_file or self._target_of.setdefault(place, path)
-        if target != path:
-            message = (
-                f"Catalog {self.catalog} returned a plan that gives {path} the deletion vector of {target}, at offset "
-                f"{vector.content_offset}. Read the table with planning='client'"
-            )
-            raise CorruptDeleteError(message, cause="CorruptDeletionVector", file=vector.path, rule="iceberg 4.17")
-        other = self.deletes[self._vector_of.setdefault(path, place)]
-        if other is not vector:
-            message = (
-                f"Catalog {self.catalog} returned a plan with two deletion vectors for {path}, in {other.path} at "
-                f"{other.content_offset} and in {vector.path} at {vector.content_offset}, expected one. "
-                "Read the table with planning='client'"
-            )
-            raise CorruptDeleteError(message, cause="MultipleDVs", file=vector.path, rule="iceberg 4.21")
 
     def _place(self, delete: DataFile) -> int:
         """Return the place of a delete in `deletes`, and add it if it is new."""

@@ -2,7 +2,9 @@ package harness.spark;
 
 import java.io.IOException;
 import java.net.URI;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -17,12 +19,20 @@ public final class CountedStore extends RawLocalFileSystem {
     public static final AtomicInteger CLOSED = new AtomicInteger();
     public static final AtomicInteger HEADS = new AtomicInteger();
 
+    /** The access keys for the buckets that were opened. */
+    public static final Set<String> KEYS = ConcurrentHashMap.newKeySet();
+
     private URI name;
 
     public static void reset() {
         OPENED.set(0);
         CLOSED.set(0);
         HEADS.set(0);
+        KEYS.clear();
+    }
+
+    public static String keys() {
+        return String.join(" ", KEYS);
     }
 
     public static String counts() {
@@ -32,6 +42,7 @@ public final class CountedStore extends RawLocalFileSystem {
     public void initialize(URI uri, Configuration configuration) throws IOException {
         name = URI.create(uri.getScheme() + "://" + uri.getAuthority());
         super.initialize(uri, configuration);
+        KEYS.add(configuration.get("fs.s3a.bucket." + uri.getAuthority() + ".access.key", "none"));
         OPENED.incrementAndGet();
     }
 

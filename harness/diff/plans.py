@@ -1,0 +1,574 @@
+"""The function `compare_plans`: whether the plan of a server is that of the table.
+
+    harness.compare_plans("prod.sales.orders", where="region = 'eu'")
+
+Plans are compared as lists of files (`harness.diff.plan_differences`). Rows are only read if the lists differ, and then
+only those of files that differ:
+
+- A file that one plan lacks is a difference if one of its rows matches the filter.
+- A residual that is not equivalent to the filter is evaluated, together with the filter, on the rows of its files.
+- The rows of all other files that differ are read with both plans, and compared.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Unpack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from harness.diff.compare import compare
+from harness.diff.plan_differences import ListingContext, ListingDifferences, compare_listings
+from harness.diff.plan_result import (
+    CLIENT,
+    SAVED,
+    SERVER,
+    PlanComparison,
+    PlanDifference,
+    PlanDifferenceKind,
+    PlanSide,
+)
+from harness.diff.result import ComparisonResult
+from harness.engines.registry import find_engine
+from harness.errors import HarnessError, RequestError, StorageError, counted
+from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
+from harness.metadata.filters.sqltext import quoted
+from harness.metadata.iceberg.manifests import DataFile
+from harness.metadata.iceberg.server.expressions import parse_expression
+from harness.metadata.iceberg.server.listing import (
+    FileListing,
+    ListedFile,
+    client_listing,
+    plan_listing,
+    server_listing,
+    statistics_types,
+)
+from harness.metadata.iceberg.server.planning import plan_of_answer, scan_request, used_columns
+from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
+from harness.metadata.iceberg.server.residuals import normal_form, predicate_sql, residual_of
+from harness.metadata.iceberg.server.stated import stated_plan
+from harness.metadata.iceberg.server.tasks import parse_tasks
+from harness.metadata.iceberg.table import IcebergTable
+from harness.metadata.iceberg.time_travel import IcebergSelection
+from harness.metadata.iceberg.values import Partitions, read_schema_first
+from harness.metadata.model.arguments import validate_call
+from harness.metadata.model.arrow_values import array_of
+from harness.metadata.model.schema import METADATA
+from harness.metadata.model.times import When
+from harness.metadata.plan.scan_plan import ScanPlan, no_skipped_files
+from harness.metadata.planned_scan import PlannedScan, with_storage, within_roots
+from harness.snapshot import PlannedRows
+from harness.storage.paths import redact
+from harness.storage.threads import phase
+from harness.table import OpenOptions, Table, open_table
+
+MOST_FILES = 100
+_FILE = METADATA["_file"].name
+_PHRASES = {SERVER: "the server's plan", CLIENT: "the client's plan", SAVED: "the saved plan"}
+
+
+@validate_call
+def compare_plans(
+    table: object,
+    *,
+    plans: Sequence[str | ScanPlan] = (SERVER, CLIENT),
+    at: When = None,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    engine: str = "duckdb",
+    rows: bool = True,
+    max_files: int = MOST_FILES,
+    **options: Unpack[OpenOptions],
+) -> PlanComparison:
+    """Compare two plans of one snapshot of an Iceberg table file by file, and the rows of the files that differ.
+
+        comparison = harness.compare_plans("prod.sales.orders", where="region = 'eu'")
+        assert comparison.equal, comparison
+
+    `docs/reference/comparing.md` defines what counts as a difference.
+
+    Args:
+        table: The table's name in a catalog, or its location, as for `open_table`.
+        plans: The left and the right plan. `server` is the plan of the catalog's server, `client` is our own plan from
+            the metadata files, and a `ScanPlan` is a plan that was made before, for the same snapshot and filter.
+        at: The snapshot, as for `harness.compare`. None: the current one.
+        columns: The columns of the rows to compare. None: all columns.
+        where: A boolean SQL expression in DuckDB's dialect: the filter of both plans. None: all rows.
+        engine: The engine that reads rows for the comparison: `duckdb`, `spark`, or `oracle`.
+        rows: If False, no data file is read. Then a file that one plan lacks counts as a difference although none of
+            its rows may match the filter, and so does a residual that is written in another way than the filter.
+        max_files: The most files to show. All differences are counted.
+        options: The options of `open_table`, except `planning`.
+
+    Returns:
+        The comparison, with counts of all differences.
+
+    Raises:
+        RequestError: An argument is invalid, the table is no Iceberg table, or a saved plan is for another snapshot or
+            filter.
+        UnsupportedError: The catalog has no server that plans reads.
+        HarnessError: The table cannot be opened. If a plan cannot be made, the error is an outcome of the comparison.
+    """
+    if isinstance(table, Table):
+        raise RequestError("Cannot compare plans of an opened table: pass its name or location")
+    if "planning" in options:
+        raise RequestError("Cannot pass planning to compare_plans: plans= says who plans", options=("planning",))
+
+    def open_planned(planning: str) -> Table:
+        with_planning: OpenOptions = {**options, "planning": planning}
+        return open_table(table, **with_planning)
+
+    request = PlanRequest(
+        plans=_checked_plans(plans),
+        at=at,
+        columns=None if columns is None else tuple(columns),
+        where=where,
+        engine=engine,
+        rows=rows,
+        max_files=max_files,
+    )
+    return compare_opened_plans(open_planned, request)
+
+
+def _checked_plans(plans: Sequence[str | ScanPlan]) -> tuple[str | ScanPlan, str | ScanPlan]:
+    if len(plans) != 2 or isinstance(plans, str):
+        raise RequestError(
+            f"Invalid plans {plans!r}: expected two, for the left and the right side", options=("plans",)
+        )
+    unknown = next((each for each in plans if not isinstance(each, ScanPlan) and each not in (SERVER, CLIENT)), None)
+    if unknown is not None:
+        message = f"Invalid plan {unknown!r}: expected '{SERVER}', '{CLIENT}', or a ScanPlan"
+        raise RequestError(message, options=("plans",))
+    return plans[0], plans[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRequest:
+    """The arguments of `compare_plans` that do not depend on how the table is opened."""
+
+    plans: tuple[str | ScanPlan, str | ScanPlan]
+    at: When = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    engine: str = "duckdb"
+    rows: bool = True
+    max_files: int = MOST_FILES
+
+
+def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequest) -> PlanComparison:
+    """Compare two plans as `compare_plans` does.
+
+    Args:
+        open_planned: Opens the table, given a value of the option `planning`.
+        request: The plans, and how they are compared.
+    """
+    find_engine(request.engine)
+    client, name = _iceberg_table(open_planned(CLIENT))
+    server = _iceberg_table(open_planned(SERVER))[0] if SERVER in request.plans else None
+    selection = (server or client).select(request.at)
+    scan = _Scan(
+        client=client,
+        server=server,
+        selection=selection,
+        columns=request.columns,
+        condition=None if request.where is None else filter_for(request.where, selection.schema),
+    )
+    sides = tuple(_side(plan, scan) for plan in request.plans)
+    comparison = PlanComparison(
+        table=name,
+        snapshot=None if selection.snapshot is None else selection.snapshot.id,
+        where=request.where,
+        left=sides[0].info,
+        right=sides[1].info,
+        rows_read=request.rows,
+    )
+    if any(side.info.error is not None for side in sides):
+        return comparison
+    return _PlanComparer(scan, sides, request).run(comparison)
+
+
+def _iceberg_table(table: Table) -> tuple[IcebergTable, str]:
+    """Return the source of an Iceberg table, and its name for reports. Raise RequestError for another table."""
+    source = table._source
+    if not isinstance(source, IcebergTable):
+        raise RequestError(f"Cannot compare plans of {redact(source.location)}: it is not an Iceberg table")
+    return source, table.name or redact(source.location)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scan:
+    """The read that is planned twice.
+
+    Attributes:
+        client: The table, as opened with its metadata files.
+        server: The table, as opened with the server of its catalog. None if no plan of a server is compared.
+        selection: The snapshot and schema.
+        columns: The columns of the rows to compare, or None for all.
+        condition: The filter, or None for all rows.
+    """
+
+    client: IcebergTable
+    server: IcebergTable | None
+    selection: IcebergSelection
+    columns: tuple[str, ...] | None
+    condition: Filter | None
+
+    def request(self) -> ScanRequest | None:
+        """Return the request for the plan of the server, with the statistics of all columns. None: no snapshot."""
+        if self.selection.snapshot is None:
+            return None
+        schema = self.selection.schema
+        used = used_columns(schema, self.columns, self.condition)
+        request = scan_request(self.client, self.selection, used, self.condition)
+        types = statistics_types(schema)
+        return replace(request, stats_fields=tuple(".".join(path) for path, f in schema.walk() if f.id in types))
+
+    def requested(self) -> Predicate:
+        """Return the condition that a server is asked for, which may be weaker than the filter."""
+        request = self.request()
+        if request is None or request.filter is None:
+            return Constant(True)
+        return parse_expression(request.filter, self.selection.schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """A plan to compare.
+
+    Attributes:
+        info: The description for reports.
+        listing: The files of the plan. Empty if it could not be made.
+        plan: The plan for reading rows. None if harness refuses to read it, or if it could not be made.
+    """
+
+    info: PlanSide
+    listing: FileListing
+    plan: PlannedScan | None = None
+
+    @property
+    def phrase(self) -> str:
+        """The plan in sentences."""
+        return _PHRASES[self.info.name]
+
+
+def _side(source: str | ScanPlan, scan: _Scan) -> _Side:
+    name = source if isinstance(source, str) else SAVED
+    plan: PlannedScan | None = None
+    refusal: HarnessError | None = None
+    try:
+        with phase(f"making the {name} plan"):
+            if isinstance(source, ScanPlan):
+                _check_saved(source, scan)
+                listing = plan_listing(source)
+                like = scan.client.plan(scan.selection, scan.columns, scan.condition)
+                plan = within_roots(with_storage(replace(source, columns=like.columns), like.storage))
+            elif source == CLIENT:
+                listing = client_listing(scan.client, scan.selection, scan.condition)
+                plan = scan.client.plan(scan.selection, scan.columns, scan.condition)
+            else:
+                listing, plan, refusal = _server_plan(scan)
+    except RequestError:
+        raise
+    except HarnessError as error:
+        return _Side(info=PlanSide(name=name, error=error), listing=FileListing(files=()))
+    deletes = len(set(listing.deletes))
+    return _Side(
+        info=PlanSide(name=name, files=len(listing.files), deletes=deletes, refusal=refusal),
+        listing=listing,
+        plan=plan,
+    )
+
+
+def _server_plan(scan: _Scan) -> tuple[FileListing, PlannedScan | None, HarnessError | None]:
+    """Return the files of the server's plan, and the plan or the error with which harness refuses to read it."""
+    source, selection = scan.server, scan.selection
+    assert source is not None
+    server = source.server
+    assert server is not None
+    request = scan.request()
+    answer = None if request is None else request_plan(server.transport, request, table=server.name)
+    listing = FileListing(files=())
+    if answer is not None:
+        catalog, schema = server.transport.catalog, selection.schema
+        tasks = parse_tasks(answer, source.metadata, schema, catalog=catalog, table=server.name)
+        listing = server_listing(tasks, schema)
+    columns, condition = scan.columns, scan.condition
+    try:
+        return listing, plan_of_answer(source, server, selection, answer, columns=columns, condition=condition), None
+    except HarnessError as error:
+        return listing, None, error
+
+
+def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
+    """Raise RequestError if a saved plan is for another read."""
+    snapshot = scan.selection.snapshot
+    number = None if snapshot is None else snapshot.id
+    filters = [None if each is None else each.sql for each in (plan.filter, scan.condition)]
+    if plan.format != "iceberg" or plan.snapshot != number:
+        raise RequestError(f"Cannot compare a plan of snapshot {plan.snapshot} with one of snapshot {number}")
+    if filters[0] != filters[1]:
+        raise RequestError(f"Cannot compare a plan with the filter {filters[0]} with one with the filter {filters[1]}")
+
+
+_AffectedRows = Mapping[str, tuple[int, int]]
+"""By data file: the number of rows for which only a residual is true, and for which only the filter is true."""
+
+
+@dataclass(slots=True)
+class _PlanComparer:
+    """A comparison of two plans that could be made.
+
+    Attributes:
+        scan: The read.
+        sides: Both plans.
+        request: The request.
+        notes: Sentences for the report.
+        refusals: For each side, the error with which harness refuses to read its plan.
+    """
+
+    scan: _Scan
+    sides: tuple[_Side, ...]
+    request: PlanRequest
+    notes: list[str] = field(default_factory=list)
+    refusals: list[HarnessError | None] = field(init=False)
+    _partitions: Partitions = field(init=False)
+    _context: ListingContext = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.refusals = [side.info.refusal for side in self.sides]
+        metadata, schema = self.scan.client.metadata, self.scan.selection.schema
+        partitions = Partitions(metadata.specs, read_schema_first(metadata.schemas, schema))
+        by_id = [each.by_id() for each in reversed(partitions.schemas)]
+        self._partitions = partitions
+        self._context = ListingContext(
+            names=(self.sides[0].phrase, self.sides[1].phrase),
+            location=metadata.location,
+            columns={id_: ".".join(path) for fields in by_id for id_, (path, _) in fields.items()},
+            types=statistics_types(schema),
+            partition_key=lambda file: partitions.key_of(file.spec_id, file.partition),
+            partition_text=self._partition_text,
+        )
+
+    def _partition_text(self, file: DataFile) -> str:
+        number = self._partitions.index_of(file.spec_id, file.partition)
+        return str(self._partitions.all()[number])
+
+    def run(self, comparison: PlanComparison) -> PlanComparison:
+        """Return the comparison with the differences."""
+        with phase("comparing files"):
+            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
+        self.notes += found.notes
+        differences = [*found.differences, *self._unshared_files(found)]
+        with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
+        differences += self._residual_differences()
+        rows = self._compare_rows(with_other_rows) if self.request.rows and with_other_rows else None
+        counts = Counter(each.kind for each in differences)
+        differences.sort(key=lambda each: not each.kind.counts)
+        shown = set(list(dict.fromkeys(each.file for each in differences))[: self.request.max_files])
+        shown_differences = tuple(each for each in differences if each.file in shown)
+        left, right = (
+            replace(side.info, refusal=refusal) for side, refusal in zip(self.sides, self.refusals, strict=True)
+        )
+        return replace(
+            comparison,
+            left=left,
+            right=right,
+            differences=shown_differences,
+            counts={kind: counts[kind] for kind in PlanDifferenceKind if counts[kind]},
+            files=len({each.file for each in differences if each.kind.counts}),
+            truncated=len(shown_differences) < len(differences),
+            notes=tuple(self.notes),
+            rows=rows,
+        )
+
+    def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
+        """Yield the differences of files that only one plan lists."""
+        for number, files in ((0, found.only_left), (1, found.only_right)):
+            this, other = self.sides[number], self.sides[1 - number]
+            skipped = other.listing.skipped
+            for file in files:
+                if file.file.path in skipped:
+                    yield self._skipped_file(file.file.path, this, other)
+            unknown = [file.file.path for file in files if file.file.path not in skipped]
+            numbers = self._matching_rows(this, unknown) if self.request.rows and unknown else {}
+            for path in unknown:
+                rows = numbers.get(path)
+                if rows == 0 and this.info.name != SERVER:  # the file is live
+                    yield self._skipped_file(path, this, other)
+                else:
+                    yield self._unshared_file(path, rows, number)
+
+    def _skipped_file(self, path: str, this: _Side, other: _Side) -> PlanDifference:
+        text = f"{this.phrase} lists the file, {other.phrase} does not, and none of its rows match the filter"
+        return self._context.difference(PlanDifferenceKind.SKIPPED_FILE, path, text)
+
+    def _unshared_file(self, path: str, rows: int | None, number: int) -> PlanDifference:
+        left, right = (side.phrase for side in self.sides)
+        matching = "rows" if self.scan.condition is None else "matching rows"
+        size = "" if rows is None else f", which has {rows:,} {matching if rows != 1 else matching[:-1]}"
+        if number == 0:
+            text, kind = f"{left} lists the file{size}, {right} does not", PlanDifferenceKind.ADDED_FILE
+        else:
+            text, kind = f"{left} lacks the file{size}", PlanDifferenceKind.MISSING_FILE
+        return self._context.difference(kind, path, text, rows=rows)
+
+    def _matching_rows(self, side: _Side, paths: Sequence[str]) -> Mapping[str, int | None]:
+        """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
+        try:
+            plan = replace(self._plan_of(side, paths), columns=(METADATA["_file"],))
+            return {**dict.fromkeys(paths, 0), **dict(_counts_by_file(plan, ("true",)))}
+        except HarnessError as error:
+            self.notes.append(f"the rows of files that only {side.phrase} lists are not counted: {error}")
+            return {}
+
+    def _plan_of(self, side: _Side, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
+        """Return the plan of some files of a side.
+
+        If harness refuses to read the plan, or `as_stated` is True, the plan is read as it is stated.
+
+        Raises:
+            HarnessError: The plan cannot be read as it is stated, either.
+        """
+        paths = frozenset(paths)
+        if side.plan is not None and not as_stated:
+            return _restricted(side.plan, paths)
+        files = [file for file in side.listing.files if file.file.path in paths]
+        like = self.scan.client.plan(self.scan.selection, self.scan.columns, self.scan.condition)
+        return stated_plan(files, like, self._partitions, self.scan.client.path_map)
+
+    def _compare_rows(self, paths: Iterable[str]) -> ComparisonResult:
+        """Compare the rows of some files, as both plans read them.
+
+        If harness refuses to read a plan, which may only be noticed when its deletes are read, its rows are those that
+        a reader returns that follows the plan as it is stated.
+        """
+        result = self._compared_rows(paths, [False, False])
+        errors = [result.left.error, result.right.error]
+        pairs = zip(errors, self.sides, strict=True)
+        is_refused = [error is not None and side.info.name == SERVER for error, side in pairs]
+        if not any(is_refused):
+            return result
+        for place, error in enumerate(errors):
+            self.refusals[place] = self.refusals[place] or (error if is_refused[place] else None)
+        return self._compared_rows(paths, is_refused)
+
+    def _compared_rows(self, paths: Iterable[str], as_stated: Sequence[bool]) -> ComparisonResult:
+        sides: list[PlannedRows | HarnessError] = []
+        for side, is_stated in zip(self.sides, as_stated, strict=True):
+            try:
+                sides.append(PlannedRows(self._plan_of(side, paths, as_stated=is_stated)))
+            except HarnessError as error:
+                sides.append(error)
+        return compare(*sides, engines=self.request.engine, names=[side.phrase for side in self.sides])
+
+    def _residual_differences(self) -> Iterator[PlanDifference]:
+        """Yield the residuals that are not equivalent to the filter in their file."""
+        for side in self.sides:
+            equivalent = 0
+            for text, files in self._files_by_residual(side).items():
+                try:
+                    residual = parse_expression(json.loads(text), self.scan.selection.schema)
+                except StorageError as error:
+                    kind, problem = (
+                        PlanDifferenceKind.DIFFERENT_RESIDUAL,
+                        f"has a residual that is invalid: {error.message}",
+                    )
+                    for file in files:
+                        yield self._context.difference(kind, file.file.path, f"{side.phrase} {problem}")
+                    continue
+                paths = self._files_with_other_residual(residual, files)
+                if paths and not is_decided(residual):
+                    self.notes.append(f"{side.phrase} has a residual that cannot be evaluated: {text}")
+                    continue
+                affected = self._affected_rows(residual, paths) if paths and self.request.rows else None
+                for path in paths:
+                    difference = self._residual_difference(residual, path, affected, side)
+                    if difference is None:
+                        equivalent += 1
+                    else:
+                        yield difference
+            if equivalent:
+                self.notes.append(
+                    f"{side.phrase} has residuals that differ from the filter, but not for the rows of "
+                    f"{counted(equivalent, 'file')}"
+                )
+
+    def _files_by_residual(self, side: _Side) -> Mapping[str, list[ListedFile]]:
+        """Return the files of a plan by the JSON text of their residual, if they have one."""
+        by_text: dict[str, list[ListedFile]] = defaultdict(list)
+        for file in side.listing.files:
+            if file.residual is not None:
+                text = "true" if file.residual is True else json.dumps(file.residual, sort_keys=True)
+                by_text[text].append(file)
+        return by_text
+
+    def _files_with_other_residual(self, residual: Predicate, files: Sequence[ListedFile]) -> list[str]:
+        """Return the files in whose partition a residual is not written like the filter."""
+        requested, schema = self.scan.requested(), self.scan.selection.schema
+        if normal_form(residual) == normal_form(requested):
+            return []
+        specs, is_equal = self.scan.client.metadata.specs, dict[Hashable, bool]()
+        unequal: list[str] = []
+        for file in files:
+            spec, values = specs.get(file.file.spec_id), file.file.partition
+            key = self._partitions.key_of(file.file.spec_id, values)
+            if key not in is_equal:
+                residuals = [residual_of(p, spec, values, schema) if spec else p for p in (residual, requested)]
+                is_equal[key] = normal_form(residuals[0]) == normal_form(residuals[1])
+            if not is_equal[key]:
+                unequal.append(file.file.path)
+        return unequal
+
+    def _affected_rows(self, residual: Predicate, paths: Sequence[str]) -> _AffectedRows:
+        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong."""
+        scan, requested = self.scan, self.scan.requested()
+        schema = scan.selection.schema
+        by_id = schema.by_id()
+        names = dict.fromkeys(by_id[id_][0][0] for each in (residual, requested) for id_ in sorted(fields_of(each)))
+        plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
+        first, second = (predicate_sql(each, schema) for each in (residual, requested))
+        conditions = (f"{first} IS TRUE AND {second} IS NOT TRUE", f"{second} IS TRUE AND {first} IS NOT TRUE")
+        return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+
+    def _residual_difference(
+        self, residual: Predicate, path: str, affected: _AffectedRows | None, side: _Side
+    ) -> PlanDifference | None:
+        """Return the difference of a residual in one file, or None if no row of the file shows it."""
+        is_dropped = isinstance(residual, Constant) and residual.value is True
+        kinds = PlanDifferenceKind
+        what = f"the residual {predicate_sql(residual, self.scan.selection.schema)}"
+        if affected is None:
+            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.DIFFERENT_RESIDUAL
+            return self._context.difference(kind, path, f"{side.phrase} has {what}, which is not the filter")
+        wider, narrower = affected.get(path, (0, 0))
+        if wider:
+            kind = kinds.DROPPED_RESIDUAL if is_dropped else kinds.WIDER_RESIDUAL
+            reason = f"a reader that trusts it returns {counted(wider, 'row')} that the filter excludes"
+            return self._context.difference(kind, path, f"{side.phrase} has {what}: {reason}", rows=wider)
+        if narrower:
+            reason = f"a reader that applies it loses {counted(narrower, 'row')} that match the filter"
+            text = f"{side.phrase} has {what}: {reason}"
+            return self._context.difference(kinds.NARROWER_RESIDUAL, path, text, rows=narrower)
+        return None
+
+
+_SAME_ROWS = frozenset({PlanDifferenceKind.STATISTICS})
+"""Kinds of differences that do not change rows."""
+
+
+def _restricted(plan: PlannedScan, paths: Iterable[str]) -> PlannedScan:
+    """Return a plan of only some of its files, by recorded path."""
+    is_selected = pc.is_in(plan.files.column("path"), value_set=array_of(sorted(paths), pa.string()))
+    return replace(plan, files=plan.files.filter(is_selected), skipped=no_skipped_files(), statistics=None)
+
+
+def _counts_by_file(plan: PlannedScan, conditions: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition."""
+    relation = PlannedRows(plan).to_duckdb()
+    counts = (f"count(*) FILTER (WHERE {condition})" for condition in conditions)
+    rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
+    return rows
