@@ -470,7 +470,7 @@ def _writers(session: nox.Session, rest: Sequence[str]) -> None:
 
 
 def _plans(session: nox.Session, rest: Sequence[str]) -> None:
-    """Test what the page says of each client. `--write` writes the page."""
+    """Test what the page says of each client; `native` builds one in Java. `--write` writes the page."""
     _install(session)
     clients = ("pyiceberg", "duckdb-iceberg")
     session.run("python", "-m", "harness.suite.readers", ".nox/readers", *clients, silent=True, stderr=None)

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import RequestError
-from harness.suite.readers import READERS, interpreter_of
+from harness.suite.readers import READERS, interpreter_of, program_of
 from harness.testing.lake_catalog import LakeCatalog
 from harness.testing.plan_faults import PlanFault
 from harness.writing.iceberg.builder import IcebergTable
 
-CLIENTS = ("harness", "pyiceberg", "duckdb-iceberg")
+CLIENTS = ("harness", "iceberg-java", "pyiceberg", "duckdb-iceberg")
+_HERE = Path(__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "suite" / "server-plans.md"
 _START, _END = "<!-- run: written by `nox -s readers -- plans` -->\n", "<!-- end of run -->\n"
 _LIMIT_S = 120
@@ -57,6 +58,15 @@ class Outcome:
 _Built = tuple[IcebergTable, Mapping[str, Any], Sequence[int]]
 
 
+_GREATER = {"type": "gt", "term": "id", "value": 3}
+_AND = {
+    "type": "and",
+    "left": {"type": "eq", "term": "region", "value": "eu"},
+    "right": {"type": "gt", "term": "id", "value": 1},
+}
+"""The filters of two cases in Iceberg's JSON, which the client in Java takes."""
+
+
 def _rows(*ids: int) -> list[dict[str, Any]]:
     return [{"id": id_, "region": "eu" if id_ % 2 else "us"} for id_ in ids]
 
@@ -87,7 +97,7 @@ def _reading(read: Callable[[IcebergTable], Mapping[str, Any]], *expected: int) 
 def _filtered_partitions(directory: Path) -> _Built:
     table = _table(directory, by_region=True)
     table.append(*table.write_partitioned(_rows(1, 2, 3, 4)))
-    return table, {"where": "region = 'eu' AND id > 1"}, [3]
+    return table, {"where": "region = 'eu' AND id > 1", "filter": _AND}, [3]
 
 
 def _position_deletes(directory: Path) -> _Built:
@@ -132,7 +142,7 @@ CASES = (
     Case(name="plan tasks in plan tasks", build=_plain, server={"page": 1}),
     Case(name="metadata files that the client cannot read", build=_plain, server={"hides_metadata": True}),
     Case(name="mode of the catalog is `client`", build=_plain, server={"mode": "client"}),
-    Case(name="filter", build=_reading(lambda _: {"where": "id > 3"}, 4, 5, 6)),
+    Case(name="filter", build=_reading(lambda _: {"where": "id > 3", "filter": _GREATER}, 4, 5, 6)),
     Case(name="filter that partitions decide in part", build=_filtered_partitions),
     Case(name="projection", build=_reading(lambda _: {"columns": ["id"]}, 1, 2, 3, 4, 5, 6)),
     Case(name="snapshot", build=_reading(lambda t: {"snapshot_id": t.snapshots[1]["snapshot-id"]}, 1, 2, 3, 4)),
@@ -155,28 +165,35 @@ CASES = (
 )
 
 
-def installed() -> dict[str, str]:
-    """Return the interpreters of the installed clients by name."""
-    interpreters = {"harness": sys.executable}
-    for name in CLIENTS[1:]:
+def installed() -> dict[str, tuple[str, ...]]:
+    """Return the commands of the installed clients by name."""
+    commands: dict[str, tuple[str, ...]] = {}
+    for name in CLIENTS:
         try:
-            interpreters[name] = interpreter_of(READERS[name], {})
+            commands[name] = _command(name)
         except RequestError as missing:
             print(missing.message, file=sys.stderr)
-    return interpreters
+    return commands
 
 
-def run(case: Case, client: str, python: str) -> Outcome:
-    """Read a table with a client, and return what it did."""
+def _command(client: str) -> tuple[str, ...]:
+    if client == "iceberg-java":
+        jars = Path(program_of(client)).parents[1] / "java"
+        return ("java", "-cp", f"{jars}/*", str(_HERE / "PlanClient.java"))
+    python = sys.executable if client == "harness" else interpreter_of(READERS[client], {})
+    return (python, str(_HERE / "plan_clients.py"), client)
+
+
+def run(case: Case, command: Sequence[str]) -> Outcome:
+    """Read a table with the command of a client, and return what it did."""
     with tempfile.TemporaryDirectory() as folder, LakeCatalog(**case.server) as server:
         table, read, expected = case.build(Path(folder) / "orders")
         server.add("sales.orders", table)
         request = json.dumps({"uri": server.uri, "table": "sales.orders", **read})
-        command = [python, str(Path(__file__).with_name("plan_clients.py")), client]
         ran = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
         asked = any(line == "POST /plan" for line in server.requests)
         if ran.returncode:
-            last = ran.stderr.strip().splitlines()[-1].replace(folder, "").replace(server.uri, "URI")
+            last = _error(ran.stderr).replace(folder, "").replace(server.uri, "URI")
             return Outcome("!", last if len(last) <= _SHOWN else f"{last[:_SHOWN]}…")
         ids = json.loads(ran.stdout.splitlines()[-1])
     if ids is None:
@@ -186,9 +203,16 @@ def run(case: Case, client: str, python: str) -> Outcome:
     return Outcome("✓" if asked else "○")
 
 
-def results(interpreters: Mapping[str, str]) -> dict[str, dict[str, Outcome]]:
+def _error(output: str) -> str:
+    """Return the line of an output that says what failed: the first of a stack in Java, else the last."""
+    lines = output.strip().splitlines()
+    causes = [line for line in lines if line.startswith(("Exception in thread", "Caused by: "))]
+    return causes[-1] if causes else lines[-1]
+
+
+def results(commands: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Outcome]]:
     """Return what each client did, by case and client."""
-    return {case.name: {client: run(case, client, interpreters[client]) for client in interpreters} for case in CASES}
+    return {case.name: {client: run(case, command) for client, command in commands.items()} for case in CASES}
 
 
 def lines(outcomes: Mapping[str, Mapping[str, Outcome]], versions: Mapping[str, str]) -> Iterator[str]:
@@ -209,22 +233,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     write = parser.parse_args().write
-    interpreters = installed()
-    versions = {client: version(client, python) for client, python in interpreters.items()}
-    text = "".join(f"{line}\n" for line in lines(results(interpreters), versions))
+    commands = installed()
+    versions = {client: version(client, command) for client, command in commands.items()}
+    text = "".join(f"{line}\n" for line in lines(results(commands), versions))
     print(text)
     if write:
         before, _, rest = PAGE.read_text("utf-8").partition(_START)
         PAGE.write_text(f"{before}{_START}{text}{_END}{rest.partition(_END)[2]}", "utf-8")
 
 
-def version(client: str, python: str) -> str:
+def version(client: str, command: Sequence[str]) -> str:
     """Return the version of a client's package. That of harness is left out: the page is of this version."""
     if client == "harness":
         return ""
-    package = "duckdb-extension-iceberg" if client == "duckdb-iceberg" else client
-    script = f"import importlib.metadata as m; print(m.version({package!r}))"
-    return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    asking = [*command, "version"]
+    if client != "iceberg-java":
+        package = "duckdb-extension-iceberg" if client == "duckdb-iceberg" else client
+        asking = [command[0], "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
+    return subprocess.run(asking, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,6 @@ def marks():
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize(("client", "python"), installed().items())
-def test_the_page(marks, case, client, python):
-    assert run(case, client, python).mark == marks[case.name, f"{client} {version(client, python)}".strip()]
+@pytest.mark.parametrize(("client", "command"), installed().items())
+def test_the_page(marks, case, client, command):
+    assert run(case, command).mark == marks[case.name, f"{client} {version(client, command)}".strip()]
