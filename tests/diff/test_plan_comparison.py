@@ -660,6 +660,29 @@ def test_a_plan_of_a_table_without_snapshots(tmp_path):
     assert (comparison.equal, comparison.snapshot, comparison.left.files) == (True, None, 0)
 
 
+def test_bounds_may_be_encoded(tables):
+    with LakeCatalog(encodes_bounds=True) as server:
+        server.add("sales.keys", tables["keys"])
+        comparison = harness.compare_plans("sales.keys", catalog=server.catalog())
+    assert comparison.equal, comparison
+
+
+def test_statistics_that_cannot_be_read_are_a_difference(tables):
+    def change(document):
+        document["file-scan-tasks"][0]["data-file"]["lower-bounds"] = {"keys": [1], "values": [{}]}
+
+    comparison = changed(tables, "plain", change)
+    assert comparison.counts == {Kind.STATISTICS: 1}
+    assert "has statistics that cannot be read" in comparison.differences[0].sentence
+
+
+def test_a_table_whose_metadata_file_cannot_be_read_is_refused(tables):
+    with LakeCatalog(hides_metadata=True) as server:
+        server.add("sales.keys", tables["keys"])
+        with pytest.raises(harness.HarnessError):
+            harness.compare_plans("sales.keys", catalog=server.catalog())
+
+
 def test_a_plan_that_cannot_be_made_is_an_outcome(tables):
     def fail(document):
         document.clear()
