@@ -32,7 +32,8 @@ from harness.diff.plan_result import (
     PlanDifferenceKind,
     PlanSide,
 )
-from harness.diff.result import ComparisonResult
+from harness.diff.result import ComparisonResult, SideInfo
+from harness.diff.sides import translate_duckdb_errors
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, StorageError, counted
 from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
@@ -484,7 +485,7 @@ class _PlanComparer:
                 if paths and not is_decided(residual):
                     self.notes.append(f"{side.phrase} has a residual that cannot be evaluated: {text}")
                     continue
-                affected = self._affected_rows(residual, paths) if paths and self.request.rows else None
+                affected = self._affected_rows(residual, paths, side) if paths and self.request.rows else None
                 for path in paths:
                     difference = self._residual_difference(residual, path, affected, side)
                     if difference is None:
@@ -523,16 +524,23 @@ class _PlanComparer:
                 unequal.append(file.file.path)
         return unequal
 
-    def _affected_rows(self, residual: Predicate, paths: Sequence[str]) -> _AffectedRows:
-        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong."""
+    def _affected_rows(self, residual: Predicate, paths: Sequence[str], side: _Side) -> _AffectedRows | None:
+        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong.
+
+        The result is None if the files cannot be read.
+        """
         scan, requested = self.scan, self.scan.requested()
         schema = scan.selection.schema
         by_id = schema.by_id()
         names = dict.fromkeys(by_id[id_][0][0] for each in (residual, requested) for id_ in sorted(fields_of(each)))
-        plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
         first, second = (predicate_sql(each, schema) for each in (residual, requested))
         conditions = (f"{first} IS TRUE AND {second} IS NOT TRUE", f"{second} IS TRUE AND {first} IS NOT TRUE")
-        return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+        try:
+            plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
+            return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+        except HarnessError as error:
+            self.notes.append(f"residuals of {side.phrase} are not evaluated on rows: {error}")
+            return None
 
     def _residual_difference(
         self, residual: Predicate, path: str, affected: _AffectedRows | None, side: _Side
@@ -567,8 +575,13 @@ def _restricted(plan: PlannedScan, paths: Iterable[str]) -> PlannedScan:
 
 
 def _counts_by_file(plan: PlannedScan, conditions: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition."""
+    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition.
+
+    Raises:
+        HarnessError: A file cannot be read.
+    """
     relation = PlannedRows(plan).to_duckdb()
     counts = (f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-    rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
+    with translate_duckdb_errors(SideInfo(name="plan", engine="duckdb", table=plan.table), plan):
+        rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
     return rows

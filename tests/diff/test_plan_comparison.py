@@ -617,6 +617,24 @@ def test_data_files_are_read_only_if_they_differ(tables, tmp_path):
         assert comparison.rows is None or comparison.rows.only_right == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "counts", "note"),
+    [
+        (with_residual(True), {Kind.DROPPED_RESIDUAL: 2}, "residuals of the server's plan are not evaluated"),
+        (without_first_file, {Kind.MISSING_FILE: 1}, "the rows of files that only the client's plan lists are not"),
+    ],
+)
+def test_a_data_file_that_cannot_be_read_is_noted(tmp_path, change, counts, note):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    files = table.write_data(rows(1, 2)), table.write_data(rows(1, 4))
+    table.append(*files)
+    for file in files:
+        table.file_of(file.path).write_bytes(b"PAR1")
+    comparison = changed({"t": table}, "t", change, where="id < 2")
+    assert comparison.counts == counts
+    assert any(each.startswith(note) for each in comparison.notes), comparison
+
+
 def test_only_the_first_files_are_shown_and_all_are_counted(tables):
     comparison = compared(tables, "keys", PlanFault.IGNORED_DELETES, max_files=1)
     assert comparison.counts == {Kind.MISSING_DELETE: 4}
