@@ -166,8 +166,13 @@ def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequ
     Args:
         open_planned: Opens the table, given a value of the option `planning`.
         request: The plans, and how they are compared.
+
+    Raises:
+        HarnessError: As for `compare_plans`.
     """
     find_engine(request.engine)
+    if request.max_files < 0:
+        raise RequestError(f"Invalid max_files={request.max_files}: expected 0 or more", options=("max_files",))
     client, name = _iceberg_table(open_planned(CLIENT))
     server = _iceberg_table(open_planned(SERVER))[0] if SERVER in request.plans else None
     selection = (server or client).select(request.at)
@@ -178,7 +183,7 @@ def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequ
         columns=request.columns,
         condition=None if request.where is None else filter_for(request.where, selection.schema),
     )
-    sides = tuple(_side(plan, scan) for plan in request.plans)
+    sides = _sides(request.plans, scan)
     comparison = PlanComparison(
         table=name,
         snapshot=None if selection.snapshot is None else selection.snapshot.id,
@@ -242,22 +247,26 @@ class _Side:
 
     Attributes:
         info: The description for reports.
+        phrase: The plan in sentences, such as `the server's plan`.
         listing: The files of the plan. Empty if it could not be made.
         plan: The plan for reading rows. None if harness refuses to read it, or if it could not be made.
     """
 
     info: PlanSide
+    phrase: str
     listing: FileListing
     plan: PlannedScan | None = None
 
-    @property
-    def phrase(self) -> str:
-        """The plan in sentences."""
-        return _PHRASES[self.info.name]
+
+def _sides(plans: tuple[str | ScanPlan, str | ScanPlan], scan: _Scan) -> tuple[_Side, _Side]:
+    """Make both plans."""
+    names = [plan if isinstance(plan, str) else SAVED for plan in plans]
+    phrases = [_PHRASES[name] for name in names] if names[0] != names[1] else ["the left plan", "the right plan"]
+    left, right = (_side(*each, scan) for each in zip(plans, names, phrases, strict=True))
+    return left, right
 
 
-def _side(source: str | ScanPlan, scan: _Scan) -> _Side:
-    name = source if isinstance(source, str) else SAVED
+def _side(source: str | ScanPlan, name: str, phrase: str, scan: _Scan) -> _Side:
     plan: PlannedScan | None = None
     refusal: HarnessError | None = None
     try:
@@ -275,10 +284,11 @@ def _side(source: str | ScanPlan, scan: _Scan) -> _Side:
     except RequestError:
         raise
     except HarnessError as error:
-        return _Side(info=PlanSide(name=name, error=error), listing=FileListing(files=()))
+        return _Side(info=PlanSide(name=name, error=error), phrase=phrase, listing=FileListing(files=()))
     deletes = len(set(listing.deletes))
     return _Side(
         info=PlanSide(name=name, files=len(listing.files), deletes=deletes, refusal=refusal),
+        phrase=phrase,
         listing=listing,
         plan=plan,
     )
@@ -332,7 +342,7 @@ class _PlanComparer:
     """
 
     scan: _Scan
-    sides: tuple[_Side, ...]
+    sides: tuple[_Side, _Side]
     request: PlanRequest
     notes: list[str] = field(default_factory=list)
     refusals: list[HarnessError | None] = field(init=False)

@@ -666,6 +666,13 @@ def test_a_saved_plan_has_sequence_numbers(tables):
     assert comparison.counts == {Kind.SEQUENCE_NUMBER: 3}
 
 
+def test_two_plans_of_the_same_kind_are_left_and_right(tables):
+    plan = harness.open_table(tables["plain"].store.directory).snapshot().plan()
+    shorter = replace(plan, files=plan.files.slice(1))
+    comparison = harness.compare_plans(tables["plain"].store.directory, plans=(shorter, plan))
+    assert comparison.differences[0].sentence.endswith("the left plan lacks the file, which has 2 rows")
+
+
 def test_a_snapshot_can_be_chosen(tables):
     snapshots = [each["snapshot-id"] for each in tables["history"].snapshots]
     for at in snapshots:
@@ -719,6 +726,8 @@ def test_a_plan_that_cannot_be_made_is_an_outcome(tables):
         ({"plans": ("server", "spark")}, RequestError),
         ({"planning": "server"}, RequestError),
         ({"engine": "nowhere"}, RequestError),
+        ({"max_files": "2"}, RequestError),
+        ({"max_files": -1}, RequestError),
         ({"where": "nowhere = 1", "plans": ("client", "client")}, RequestError),
         ({"columns": ["nowhere"], "plans": ("client", "client")}, RequestError),
         ({}, RequestError),  # a path has no server
