@@ -1,7 +1,9 @@
 """Reads that the server of a catalog plans: the rows of tables, from the server's answers, data files, and deletes."""
 
 from collections import Counter
+from datetime import UTC, datetime
 
+import duckdb
 import pytest
 
 import harness
@@ -554,3 +556,24 @@ def test_appends_without_snapshots(server, tmp_path):
     table = table_of(tmp_path / "orders")
     assert opened(server, table).changes(mode="appends").to_arrow().num_rows == 0
     assert server.plan_requests == []
+
+
+@pytest.mark.parametrize("build", [with_position_deletes, with_vectors, partitioned])
+def test_untrusted_tables(build, server, tmp_path):
+    table, expected = build(tmp_path / "orders")
+    served = opened(server, table, untrusted=True)
+    assert values(served.snapshot().to_duckdb(where="id > 0")) == Counter(expected)
+    assert "filter" not in server.plan_requests[-1]
+
+
+def test_conditions_in_the_time_zone_of_a_connection(server, tmp_path):
+    table = IcebergTable.create(tmp_path / "orders", {"id": "long", "at": "timestamptz"})
+    table.append(table.write_data([{"id": 1, "at": datetime(2024, 3, 1, 1, tzinfo=UTC)}]))
+    table.append(table.write_data([{"id": 2, "at": datetime(2024, 3, 1, 23, tzinfo=UTC)}]))
+    snapshot = opened(server, table).snapshot()
+    where = "\"at\" >= TIMESTAMP '2024-03-01 00:00:00' AND \"at\" < TIMESTAMP '2024-03-02 00:00:00'"
+    for zone, ids in (("UTC", [1, 2]), ("America/New_York", [2]), ("Asia/Tokyo", [1])):
+        with duckdb.connect() as connection:
+            connection.execute(f"SET TimeZone = '{zone}'")
+            rows = snapshot.to_duckdb(connection, columns=["id"], where=where)
+            assert values(rows) == Counter((id_,) for id_ in ids)
