@@ -680,6 +680,17 @@ def test_a_snapshot_can_be_chosen(tables):
         assert (comparison.equal, comparison.snapshot) == (True, at)
 
 
+def test_a_renamed_column_is_not_named_in_the_request(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    table.append(table.write_data(rows(1)))
+    table.rename_column("region", "area")
+    with LakeCatalog() as server:
+        server.add("sales.t", table)
+        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where="area = 'eu'")
+    assert comparison.equal, comparison
+    assert [each["stats-fields"] for each in server.plan_requests] == [["id"]]
+
+
 def test_a_plan_of_a_table_without_snapshots(tmp_path):
     comparison = compared({"t": IcebergTable.create(tmp_path / "t", SCHEMA)}, "t")
     assert (comparison.equal, comparison.snapshot, comparison.left.files) == (True, None, 0)
