@@ -18,6 +18,7 @@ from harness.engines import union_arms
 from harness.engines.duckdb import lowering, scans
 from harness.engines.registry import find_engine
 from harness.suite.oracle_engine import read_with_oracle
+from harness.testing import LakeCatalog
 
 # A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
@@ -45,6 +46,21 @@ def test_pruning(drawn, data) -> None:
         expected = read_with_oracle(address_of(history), where=where)
         for prune in ("off", "files", "all") if drawn.format == "iceberg" else ("off", "files"):
             assert_same(expected, open_table(address_of(history), prune=prune).snapshot().to_arrow(where=where))
+
+
+@property_settings(12)
+@given(st.sampled_from(["iceberg-2", "iceberg-3"]).flatmap(lambda kind: histories(kind, max_size=5)), st.data())
+def test_who_plans(drawn, data) -> None:
+    where = data.draw(st.none() | predicates(drawn.model.columns).map(sql))
+    page = data.draw(st.sampled_from([None, 1, 2]))
+    with build_table(drawn) as history, LakeCatalog(page=page, hides_metadata=True) as server:
+        server.add("lake.drawn", address_of(history))
+        roots = [history.table.location]
+        served = open_table("lake.drawn", catalog=server.catalog(), planning="server", allowed_roots=roots)
+        expected = read_with_oracle(address_of(history), where=where)
+        assert_same(expected, served.snapshot().to_arrow(where=where))
+        for at in drawn.model.points():
+            assert_same(modelled(drawn, ReadShape(at=at)), served.snapshot(history.resolve(at).moment).to_arrow())
 
 
 def three_runs(arms, *_):
