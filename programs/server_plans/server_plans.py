@@ -26,7 +26,7 @@ from harness.writing.iceberg.builder import IcebergTable
 CLIENTS = ("harness", "iceberg-java", "pyiceberg", "duckdb-iceberg")
 _HERE = Path(__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "suite" / "server-plans.md"
-_START, _END = "<!-- run: written by `nox -s readers -- plans` -->\n", "<!-- end of run -->\n"
+START, END = "<!-- run: written by `nox -s readers -- plans` -->\n", "<!-- end of run -->\n"
 _LIMIT_S = 120
 _SHOWN = 200
 """The number of characters of an error that the page shows."""
@@ -238,8 +238,8 @@ def main() -> None:
     text = "".join(f"{line}\n" for line in lines(results(commands), versions))
     print(text)
     if write:
-        before, _, rest = PAGE.read_text("utf-8").partition(_START)
-        PAGE.write_text(f"{before}{_START}{text}{_END}{rest.partition(_END)[2]}", "utf-8")
+        before, _, rest = PAGE.read_text("utf-8").partition(START)
+        PAGE.write_text(f"{before}{START}{text}{END}{rest.partition(END)[2]}", "utf-8")
 
 
 def version(client: str, command: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """What the page about plans of servers says of each client that is installed."""
 
 import pytest
-from server_plans import CASES, PAGE, installed, run, version
+from server_plans import CASES, END, PAGE, START, installed, run, version
 
 pytestmark = pytest.mark.external
 
@@ -9,7 +9,8 @@ pytestmark = pytest.mark.external
 @pytest.fixture(scope="module")
 def marks():
     """The marks in the page by case and client."""
-    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| ")]
+    table = PAGE.read_text("utf-8").partition(START)[2].partition(END)[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
     clients, _, *cases = rows
     return {(row[0], client): mark for row in cases for client, mark in zip(clients[1:], row[1:], strict=True)}
 
