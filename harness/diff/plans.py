@@ -25,42 +25,34 @@ from harness.diff.compare import compare
 from harness.diff.plan_differences import ListingContext, ListingDifferences, compare_listings
 from harness.diff.plan_result import (
     CLIENT,
-    SAVED,
     SERVER,
     PlanComparison,
     PlanDifference,
     PlanDifferenceKind,
-    PlanSide,
 )
-from harness.diff.result import ComparisonResult
+from harness.diff.plan_sides import ComparedPlan, ComparedScan, compared_plans
+from harness.diff.result import ComparisonResult, SideInfo
+from harness.diff.sides import translate_duckdb_errors
 from harness.engines.registry import find_engine
 from harness.errors import HarnessError, RequestError, StorageError, counted
-from harness.metadata.filters.predicate import Constant, Filter, Predicate, fields_of, filter_for, is_decided
+from harness.metadata.filters.predicate import Constant, Predicate, fields_of, filter_for, is_decided
 from harness.metadata.filters.sqltext import quoted
 from harness.metadata.iceberg.manifests import DataFile
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.listing import (
-    FileListing,
     ListedFile,
-    client_listing,
-    plan_listing,
-    server_listing,
     statistics_types,
 )
-from harness.metadata.iceberg.server.planning import plan_of_answer, scan_request, used_columns
-from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
 from harness.metadata.iceberg.server.residuals import normal_form, predicate_sql, residual_of
 from harness.metadata.iceberg.server.stated import stated_plan
-from harness.metadata.iceberg.server.tasks import parse_tasks
 from harness.metadata.iceberg.table import IcebergTable
-from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.iceberg.values import Partitions, read_schema_first
 from harness.metadata.model.arguments import validate_call
 from harness.metadata.model.arrow_values import array_of
 from harness.metadata.model.schema import METADATA
 from harness.metadata.model.times import When
 from harness.metadata.plan.scan_plan import ScanPlan, no_skipped_files
-from harness.metadata.planned_scan import PlannedScan, with_storage, within_roots
+from harness.metadata.planned_scan import PlannedScan
 from harness.snapshot import PlannedRows
 from harness.storage.paths import redact
 from harness.storage.threads import phase
@@ -68,7 +60,6 @@ from harness.table import OpenOptions, Table, open_table
 
 MOST_FILES = 100
 _FILE = METADATA["_file"].name
-_PHRASES = {SERVER: "the server's plan", CLIENT: "the client's plan", SAVED: "the saved plan"}
 
 
 @validate_call
@@ -165,19 +156,24 @@ def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequ
     Args:
         open_planned: Opens the table, given a value of the option `planning`.
         request: The plans, and how they are compared.
+
+    Raises:
+        HarnessError: As for `compare_plans`.
     """
     find_engine(request.engine)
+    if request.max_files < 0:
+        raise RequestError(f"Invalid max_files={request.max_files}: expected 0 or more", options=("max_files",))
     client, name = _iceberg_table(open_planned(CLIENT))
     server = _iceberg_table(open_planned(SERVER))[0] if SERVER in request.plans else None
     selection = (server or client).select(request.at)
-    scan = _Scan(
+    scan = ComparedScan(
         client=client,
         server=server,
         selection=selection,
         columns=request.columns,
         condition=None if request.where is None else filter_for(request.where, selection.schema),
     )
-    sides = tuple(_side(plan, scan) for plan in request.plans)
+    sides = compared_plans(request.plans, scan)
     comparison = PlanComparison(
         table=name,
         snapshot=None if selection.snapshot is None else selection.snapshot.id,
@@ -199,121 +195,6 @@ def _iceberg_table(table: Table) -> tuple[IcebergTable, str]:
     return source, table.name or redact(source.location)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Scan:
-    """The read that is planned twice.
-
-    Attributes:
-        client: The table, as opened with its metadata files.
-        server: The table, as opened with the server of its catalog. None if no plan of a server is compared.
-        selection: The snapshot and schema.
-        columns: The columns of the rows to compare, or None for all.
-        condition: The filter, or None for all rows.
-    """
-
-    client: IcebergTable
-    server: IcebergTable | None
-    selection: IcebergSelection
-    columns: tuple[str, ...] | None
-    condition: Filter | None
-
-    def request(self) -> ScanRequest | None:
-        """Return the request for the plan of the server, with the statistics of all columns. None: no snapshot."""
-        if self.selection.snapshot is None:
-            return None
-        schema = self.selection.schema
-        used = used_columns(schema, self.columns, self.condition)
-        request = scan_request(self.client, self.selection, used, self.condition)
-        types = statistics_types(schema)
-        return replace(request, stats_fields=tuple(".".join(path) for path, f in schema.walk() if f.id in types))
-
-    def requested(self) -> Predicate:
-        """Return the condition that a server is asked for, which may be weaker than the filter."""
-        request = self.request()
-        if request is None or request.filter is None:
-            return Constant(True)
-        return parse_expression(request.filter, self.selection.schema)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Side:
-    """A plan to compare.
-
-    Attributes:
-        info: The description for reports.
-        listing: The files of the plan. Empty if it could not be made.
-        plan: The plan for reading rows. None if harness refuses to read it, or if it could not be made.
-    """
-
-    info: PlanSide
-    listing: FileListing
-    plan: PlannedScan | None = None
-
-    @property
-    def phrase(self) -> str:
-        """The plan in sentences."""
-        return _PHRASES[self.info.name]
-
-
-def _side(source: str | ScanPlan, scan: _Scan) -> _Side:
-    name = source if isinstance(source, str) else SAVED
-    plan: PlannedScan | None = None
-    refusal: HarnessError | None = None
-    try:
-        with phase(f"making the {name} plan"):
-            if isinstance(source, ScanPlan):
-                _check_saved(source, scan)
-                listing = plan_listing(source)
-                like = scan.client.plan(scan.selection, scan.columns, scan.condition)
-                plan = within_roots(with_storage(replace(source, columns=like.columns), like.storage))
-            elif source == CLIENT:
-                listing = client_listing(scan.client, scan.selection, scan.condition)
-                plan = scan.client.plan(scan.selection, scan.columns, scan.condition)
-            else:
-                listing, plan, refusal = _server_plan(scan)
-    except RequestError:
-        raise
-    except HarnessError as error:
-        return _Side(info=PlanSide(name=name, error=error), listing=FileListing(files=()))
-    deletes = len(set(listing.deletes))
-    return _Side(
-        info=PlanSide(name=name, files=len(listing.files), deletes=deletes, refusal=refusal),
-        listing=listing,
-        plan=plan,
-    )
-
-
-def _server_plan(scan: _Scan) -> tuple[FileListing, PlannedScan | None, HarnessError | None]:
-    """Return the files of the server's plan, and the plan or the error with which harness refuses to read it."""
-    source, selection = scan.server, scan.selection
-    assert source is not None
-    server = source.server
-    assert server is not None
-    request = scan.request()
-    answer = None if request is None else request_plan(server.transport, request, table=server.name)
-    listing = FileListing(files=())
-    if answer is not None:
-        catalog, schema = server.transport.catalog, selection.schema
-        tasks = parse_tasks(answer, source.metadata, schema, catalog=catalog, table=server.name)
-        listing = server_listing(tasks, schema)
-    columns, condition = scan.columns, scan.condition
-    try:
-        return listing, plan_of_answer(source, server, selection, answer, columns=columns, condition=condition), None
-    except HarnessError as error:
-        return listing, None, error
-
-
-def _check_saved(plan: ScanPlan, scan: _Scan) -> None:
-    """Raise RequestError if a saved plan is for another read."""
-    snapshot = scan.selection.snapshot
-    number = None if snapshot is None else snapshot.id
-    filters = [None if each is None else each.sql for each in (plan.filter, scan.condition)]
-    if plan.format != "iceberg" or plan.snapshot != number:
-        raise RequestError(f"Cannot compare a plan of snapshot {plan.snapshot} with one of snapshot {number}")
-    if filters[0] != filters[1]:
-        raise RequestError(f"Cannot compare a plan with the filter {filters[0]} with one with the filter {filters[1]}")
-
-
 _AffectedRows = Mapping[str, tuple[int, int]]
 """By data file: the number of rows for which only a residual is true, and for which only the filter is true."""
 
@@ -330,8 +211,8 @@ class _PlanComparer:
         refusals: For each side, the error with which harness refuses to read its plan.
     """
 
-    scan: _Scan
-    sides: tuple[_Side, ...]
+    scan: ComparedScan
+    sides: tuple[ComparedPlan, ComparedPlan]
     request: PlanRequest
     notes: list[str] = field(default_factory=list)
     refusals: list[HarnessError | None] = field(init=False)
@@ -402,7 +283,7 @@ class _PlanComparer:
                 else:
                     yield self._unshared_file(path, rows, number)
 
-    def _skipped_file(self, path: str, this: _Side, other: _Side) -> PlanDifference:
+    def _skipped_file(self, path: str, this: ComparedPlan, other: ComparedPlan) -> PlanDifference:
         text = f"{this.phrase} lists the file, {other.phrase} does not, and none of its rows match the filter"
         return self._context.difference(PlanDifferenceKind.SKIPPED_FILE, path, text)
 
@@ -416,7 +297,7 @@ class _PlanComparer:
             text, kind = f"{left} lacks the file{size}", PlanDifferenceKind.MISSING_FILE
         return self._context.difference(kind, path, text, rows=rows)
 
-    def _matching_rows(self, side: _Side, paths: Sequence[str]) -> Mapping[str, int | None]:
+    def _matching_rows(self, side: ComparedPlan, paths: Sequence[str]) -> Mapping[str, int | None]:
         """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
         try:
             plan = replace(self._plan_of(side, paths), columns=(METADATA["_file"],))
@@ -425,7 +306,7 @@ class _PlanComparer:
             self.notes.append(f"the rows of files that only {side.phrase} lists are not counted: {error}")
             return {}
 
-    def _plan_of(self, side: _Side, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
+    def _plan_of(self, side: ComparedPlan, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
         """Return the plan of some files of a side.
 
         If harness refuses to read the plan, or `as_stated` is True, the plan is read as it is stated.
@@ -484,7 +365,7 @@ class _PlanComparer:
                 if paths and not is_decided(residual):
                     self.notes.append(f"{side.phrase} has a residual that cannot be evaluated: {text}")
                     continue
-                affected = self._affected_rows(residual, paths) if paths and self.request.rows else None
+                affected = self._affected_rows(residual, paths, side) if paths and self.request.rows else None
                 for path in paths:
                     difference = self._residual_difference(residual, path, affected, side)
                     if difference is None:
@@ -497,7 +378,7 @@ class _PlanComparer:
                     f"{counted(equivalent, 'file')}"
                 )
 
-    def _files_by_residual(self, side: _Side) -> Mapping[str, list[ListedFile]]:
+    def _files_by_residual(self, side: ComparedPlan) -> Mapping[str, list[ListedFile]]:
         """Return the files of a plan by the JSON text of their residual, if they have one."""
         by_text: dict[str, list[ListedFile]] = defaultdict(list)
         for file in side.listing.files:
@@ -523,19 +404,26 @@ class _PlanComparer:
                 unequal.append(file.file.path)
         return unequal
 
-    def _affected_rows(self, residual: Predicate, paths: Sequence[str]) -> _AffectedRows:
-        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong."""
+    def _affected_rows(self, residual: Predicate, paths: Sequence[str], side: ComparedPlan) -> _AffectedRows | None:
+        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong.
+
+        The result is None if the files cannot be read.
+        """
         scan, requested = self.scan, self.scan.requested()
         schema = scan.selection.schema
         by_id = schema.by_id()
         names = dict.fromkeys(by_id[id_][0][0] for each in (residual, requested) for id_ in sorted(fields_of(each)))
-        plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
         first, second = (predicate_sql(each, schema) for each in (residual, requested))
         conditions = (f"{first} IS TRUE AND {second} IS NOT TRUE", f"{second} IS TRUE AND {first} IS NOT TRUE")
-        return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+        try:
+            plan = _restricted(scan.client.plan(scan.selection, (*names, _FILE), None), paths)
+            return {path: (wider, narrower) for path, wider, narrower in _counts_by_file(plan, conditions)}
+        except HarnessError as error:
+            self.notes.append(f"residuals of {side.phrase} are not evaluated on rows: {error}")
+            return None
 
     def _residual_difference(
-        self, residual: Predicate, path: str, affected: _AffectedRows | None, side: _Side
+        self, residual: Predicate, path: str, affected: _AffectedRows | None, side: ComparedPlan
     ) -> PlanDifference | None:
         """Return the difference of a residual in one file, or None if no row of the file shows it."""
         is_dropped = isinstance(residual, Constant) and residual.value is True
@@ -567,8 +455,13 @@ def _restricted(plan: PlannedScan, paths: Iterable[str]) -> PlannedScan:
 
 
 def _counts_by_file(plan: PlannedScan, conditions: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition."""
+    """Return the recorded path of each file with rows, and the number of its rows that satisfy each condition.
+
+    Raises:
+        HarnessError: A file cannot be read.
+    """
     relation = PlannedRows(plan).to_duckdb()
     counts = (f"count(*) FILTER (WHERE {condition})" for condition in conditions)
-    rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
+    with translate_duckdb_errors(SideInfo(name="plan", engine="duckdb", table=plan.table), plan):
+        rows: list[tuple[Any, ...]] = relation.aggregate(", ".join((quoted(_FILE), *counts)), quoted(_FILE)).fetchall()
     return rows

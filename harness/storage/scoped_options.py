@@ -14,20 +14,24 @@ from typing import Any
 from harness.storage.paths import canonical_path
 
 
-def owner_of(path: str, keys: Iterable[str]) -> str | None:
-    """Return the longest URI that a path starts with, or None.
+class Owners:
+    """The URIs of options, for finding the one that a path belongs to. A server may lend options for many prefixes."""
 
-    Args:
-        path: A physical path, or another URI.
-        keys: URIs, which may be only a scheme, for example `s3://`. Other keys are ignored.
-    """
-    starts = [(_start(key), key) for key in keys if "://" in key]
-    if not starts:
-        return None
-    target = canonical_path(path)
-    text = f"{target.store}{target.path}/"
-    fitting = [(len(start), key) for start, key in starts if text.startswith(start)]
-    return max(fitting, key=lambda each: each[0])[1] if fitting else None
+    def __init__(self, keys: Iterable[str]) -> None:
+        """Take the URIs, which may be only a scheme, for example `s3://`. Keys that are no URIs are ignored."""
+        self._keys: dict[str, str] = {}
+        for key in keys:
+            if "://" in key:
+                self._keys.setdefault(_start(key), key)
+        self._lengths = sorted({len(start) for start in self._keys}, reverse=True)
+
+    def of(self, path: str) -> str | None:
+        """Return the longest URI that a path starts with, or None. The path may also be another URI."""
+        if not self._keys:
+            return None
+        target = canonical_path(path)
+        text = f"{target.store}{target.path}/"
+        return next((self._keys[text[:n]] for n in self._lengths if text[:n] in self._keys), None)
 
 
 def _start(key: str) -> str:
@@ -45,7 +49,7 @@ def options_at(path: str, options: Mapping[str, Any], stores: Collection[str] | 
         options: Plain options, and mappings of options under URIs.
         stores: The stores to which the plain options apply. None means all.
     """
-    owner = owner_of(path, options)
+    owner = Owners(options).of(path)
     if owner is not None:
         return dict(options[owner])
     return plain(options) if stores is None or canonical_path(path).store in stores else {}
@@ -67,11 +71,11 @@ def overridden(options: Mapping[str, Any], overrides: Mapping[str, Any], store: 
         overrides: The options that take precedence.
         store: The store to which plain options apply.
     """
-    above = plain(overrides)
+    above, owners = plain(overrides), Owners(overrides)
     kept: dict[str, Any] = {}
     for key, value in options.items():
         if "://" not in key:
             kept[key] = value
-        elif owner_of(key, overrides) is None:
+        elif owners.of(key) is None:
             kept[key] = {**value, **above} if canonical_path(key).store == store else value
     return {**kept, **overrides}

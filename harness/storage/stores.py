@@ -18,7 +18,7 @@ from harness.storage.gate import Roots, check_name, is_possible_name, metadata_r
 from harness.storage.limits import DEFAULT, Limits, contained
 from harness.storage.paths import SCHEME, PhysicalPath, is_local, local_path, secret_texts
 from harness.storage.records import dataclass
-from harness.storage.scoped_options import options_at, owner_of
+from harness.storage.scoped_options import Owners, options_at
 from harness.storage.threads import Lock
 
 if TYPE_CHECKING:
@@ -206,13 +206,21 @@ class Storage:
     untrusted: bool = False
     renewal: Renewal | None = field(default=None, repr=False, compare=False)
     _clients: dict[tuple[str, str | None, int], Client] = field(default_factory=dict, repr=False, compare=False)
+    _owners: tuple[Mapping[str, Any], Owners] | None = field(default=None, repr=False, compare=False)
     _ends: FileEnds = field(default_factory=FileEnds, repr=False, compare=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state without caches and clients. Another process creates its own."""
         roots = None if self.roots is None else self.roots.without_cache()
         options = self.options if self.renewal is None else self.renewal.current()
-        return {**self.__dict__, "options": options, "roots": roots, "_clients": {}, "_ends": FileEnds()}
+        return {
+            **self.__dict__,
+            "options": options,
+            "roots": roots,
+            "_clients": {},
+            "_owners": None,
+            "_ends": FileEnds(),
+        }
 
     def for_read(self) -> Storage:
         """Return the same storage for one read of a table, see `Roots.for_read`."""
@@ -257,7 +265,7 @@ class Storage:
             end = path.find("/", match.end() + len("://"))
             base = path if end < 0 else path[:end]
             options, generation = (self.options, 0) if self.renewal is None else self.renewal.versioned()
-            key = base, owner_of(path, options), generation
+            key = base, self._owners_of(options).of(path), generation
             if key not in self._clients:
                 clients.check_scheme(match[0])
                 self.check(path)
@@ -289,11 +297,12 @@ class Storage:
 
     def owner(self, location: str) -> str | None:
         """Return the URI whose options apply to a location, or None if the plain options do."""
-        return owner_of(location, self._last_options)
+        return self._owners_of(self.options if self.renewal is None else self.renewal.current()).of(location)
 
-    def lending(self, options: Mapping[str, Any], renewal: Renewal | None) -> Storage:
-        """Return the same storage with other options, and without what was read with these."""
-        return replace(self, options=options, renewal=renewal, _clients={}, _ends=FileEnds())
+    def _owners_of(self, options: Mapping[str, Any]) -> Owners:
+        if self._owners is None or self._owners[0] is not options:
+            self._owners = options, Owners(options)
+        return self._owners[1]
 
     @property
     def _last_options(self) -> Mapping[str, Any]:

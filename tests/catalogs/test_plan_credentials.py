@@ -244,3 +244,32 @@ def test_an_address_of_the_server_gets_only_credentials_of_the_server(server, bu
     else:
         assert ids(opened(server)) == [0, 1, 2]
         assert set.union(*keys(buckets).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("lent", "message"),
+    [
+        pytest.param(
+            {**KEY, "s3.region": "evil/x"}, r"answer is invalid: its properties for s3://lake/t/data/", id="host"
+        ),
+        pytest.param({**KEY, "s3.session-token-expires-at-ms": "9" * 5000}, None, id="an endless time"),
+    ],
+)
+def test_strange_properties_are_errors_of_the_catalog_or_ignored(server, lent, message):
+    server.issuer = SimpleNamespace(issue=lambda name: lent)
+    server.names = {f"{DATA}/": "all"}
+    if message is None:
+        assert ids(opened(server)) == [0, 1, 2]
+    else:
+        with pytest.raises(StorageError, match=message) as caught:
+            ids(opened(server))
+        assert caught.value.cause == "CatalogAnswer"
+
+
+@pytest.mark.parametrize(
+    "prefix", [":", "s3:/", "/", "s3:///t", "s3://\x00", "x" * 5000, "s3://lake/../t", "http://h/"]
+)
+def test_strange_prefixes_are_harmless(server, buckets, prefix):
+    server.names = {prefix: "x", f"s3://{TABLE}/": "t"}
+    assert ids(opened(server)) == [0, 1, 2]
+    assert set.union(*keys(buckets).values()) == {"t-1"}

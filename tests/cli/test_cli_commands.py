@@ -80,6 +80,7 @@ DEFAULT_OPEN = {
     "catalog": None,
     "storage_options": None,
     "allowed_roots": (),
+    "planning": "auto",
     "untrusted": False,
 }
 

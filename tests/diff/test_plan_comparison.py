@@ -343,6 +343,35 @@ def test_a_vector_that_cannot_be_read_is_a_difference_of_the_plan_and_an_error_o
     assert isinstance(comparison.rows.left.error, CorruptDeleteError)
 
 
+def test_a_plan_that_harness_refuses_when_it_reads_the_deletes(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    first, second = table.write_data(rows(1, 2, 3)), table.write_data(rows(4, 5, 6))
+    table.append(first, second)
+    positions = table.write_position_deletes([(first, 0), (second, 0)])
+    keys = table.write_equality_deletes(["id"], [{"id": 2}, {"id": 5}])
+    table.commit(add=[positions, keys])
+
+    def change(document):
+        """Drop the equality delete of the first file, and the position deletes of the second."""
+        places = {delete["content"]: place for place, delete in enumerate(document["delete-files"])}
+        for task in document["file-scan-tasks"]:
+            content = "position-deletes" if task["data-file"]["file-path"] == first.path else "equality-deletes"
+            task["delete-file-references"] = [places[content]]
+
+    comparison = changed({"t": table}, "t", change)
+    assert comparison.counts == {Kind.MISSING_DELETE: 2}
+    assert isinstance(comparison.left.refusal, CorruptDeleteError)
+    assert comparison.rows.only_left == 2  # ids 2 and 4
+
+
+def test_plans_in_the_other_order(tables):
+    comparison = compared(tables, "plain", PlanFault.MISSING_FILE, plans=("client", "server"))
+    assert comparison.counts == {Kind.ADDED_FILE: 1}
+    assert comparison.rows.only_left == 2
+    text = "the client's plan lists the file, which has 2 rows, the server's plan does not"
+    assert comparison.differences[0].sentence.endswith(text)
+
+
 def test_a_wrong_partition_and_its_rows(tables):
     comparison = compared(tables, "partitions", PlanFault.PARTITION)
     assert comparison.counts == {Kind.PARTITION: 1}
@@ -488,14 +517,15 @@ def test_a_file_that_our_statistics_skip_may_be_listed(tables):
     assert comparison.counts == {Kind.SKIPPED_FILE: 2}
 
 
+@pytest.mark.parametrize("plans", [("server", "client"), ("client", "server")])
 @pytest.mark.parametrize("where", [None, "id > 4"])
-def test_a_server_may_list_deletes_that_our_statistics_exclude(tmp_path, where):
+def test_a_server_may_list_deletes_that_our_statistics_exclude(tmp_path, where, plans):
     table = IcebergTable.create(tmp_path / "t", SCHEMA)
     table.append(table.write_data(rows(1, 2)), table.write_data(rows(5, 6)))
     table.commit(add=[table.write_equality_deletes(["id"], [{"id": 6}])])
     with LakeCatalog() as server:
         server.add("sales.t", table, prune="off")
-        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where=where)
+        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where=where, plans=plans)
     assert comparison.equal, comparison
 
 
@@ -587,6 +617,24 @@ def test_data_files_are_read_only_if_they_differ(tables, tmp_path):
         assert comparison.rows is None or comparison.rows.only_right == 2
 
 
+@pytest.mark.parametrize(
+    ("change", "counts", "note"),
+    [
+        (with_residual(True), {Kind.DROPPED_RESIDUAL: 2}, "residuals of the server's plan are not evaluated"),
+        (without_first_file, {Kind.MISSING_FILE: 1}, "the rows of files that only the client's plan lists are not"),
+    ],
+)
+def test_a_data_file_that_cannot_be_read_is_noted(tmp_path, change, counts, note):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    files = table.write_data(rows(1, 2)), table.write_data(rows(1, 4))
+    table.append(*files)
+    for file in files:
+        table.file_of(file.path).write_bytes(b"PAR1")
+    comparison = changed({"t": table}, "t", change, where="id < 2")
+    assert comparison.counts == counts
+    assert any(each.startswith(note) for each in comparison.notes), comparison
+
+
 def test_only_the_first_files_are_shown_and_all_are_counted(tables):
     comparison = compared(tables, "keys", PlanFault.IGNORED_DELETES, max_files=1)
     assert comparison.counts == {Kind.MISSING_DELETE: 4}
@@ -618,6 +666,13 @@ def test_a_saved_plan_has_sequence_numbers(tables):
     assert comparison.counts == {Kind.SEQUENCE_NUMBER: 3}
 
 
+def test_two_plans_of_the_same_kind_are_left_and_right(tables):
+    plan = harness.open_table(tables["plain"].store.directory).snapshot().plan()
+    shorter = replace(plan, files=plan.files.slice(1))
+    comparison = harness.compare_plans(tables["plain"].store.directory, plans=(shorter, plan))
+    assert comparison.differences[0].sentence.endswith("the left plan lacks the file, which has 2 rows")
+
+
 def test_a_snapshot_can_be_chosen(tables):
     snapshots = [each["snapshot-id"] for each in tables["history"].snapshots]
     for at in snapshots:
@@ -625,9 +680,43 @@ def test_a_snapshot_can_be_chosen(tables):
         assert (comparison.equal, comparison.snapshot) == (True, at)
 
 
+def test_a_renamed_column_is_not_named_in_the_request(tmp_path):
+    table = IcebergTable.create(tmp_path / "t", SCHEMA)
+    table.append(table.write_data(rows(1)))
+    table.rename_column("region", "area")
+    with LakeCatalog() as server:
+        server.add("sales.t", table)
+        comparison = harness.compare_plans("sales.t", catalog=server.catalog(), where="area = 'eu'")
+    assert comparison.equal, comparison
+    assert [each["stats-fields"] for each in server.plan_requests] == [["id"]]
+
+
 def test_a_plan_of_a_table_without_snapshots(tmp_path):
     comparison = compared({"t": IcebergTable.create(tmp_path / "t", SCHEMA)}, "t")
     assert (comparison.equal, comparison.snapshot, comparison.left.files) == (True, None, 0)
+
+
+def test_bounds_may_be_encoded(tables):
+    with LakeCatalog(encodes_bounds=True) as server:
+        server.add("sales.keys", tables["keys"])
+        comparison = harness.compare_plans("sales.keys", catalog=server.catalog())
+    assert comparison.equal, comparison
+
+
+def test_statistics_that_cannot_be_read_are_a_difference(tables):
+    def change(document):
+        document["file-scan-tasks"][0]["data-file"]["lower-bounds"] = {"keys": [1], "values": [{}]}
+
+    comparison = changed(tables, "plain", change)
+    assert comparison.counts == {Kind.STATISTICS: 1}
+    assert "has statistics that cannot be read" in comparison.differences[0].sentence
+
+
+def test_a_table_whose_metadata_file_cannot_be_read_is_refused(tables):
+    with LakeCatalog(hides_metadata=True) as server:
+        server.add("sales.keys", tables["keys"])
+        with pytest.raises(harness.HarnessError):
+            harness.compare_plans("sales.keys", catalog=server.catalog())
 
 
 def test_a_plan_that_cannot_be_made_is_an_outcome(tables):
@@ -648,6 +737,8 @@ def test_a_plan_that_cannot_be_made_is_an_outcome(tables):
         ({"plans": ("server", "spark")}, RequestError),
         ({"planning": "server"}, RequestError),
         ({"engine": "nowhere"}, RequestError),
+        ({"max_files": "2"}, RequestError),
+        ({"max_files": -1}, RequestError),
         ({"where": "nowhere = 1", "plans": ("client", "client")}, RequestError),
         ({"columns": ["nowhere"], "plans": ("client", "client")}, RequestError),
         ({}, RequestError),  # a path has no server

@@ -11,7 +11,7 @@ import pytest
 from harness import StorageError
 from harness.storage.paths import PhysicalPath
 from harness.storage.renewal import Renewal
-from harness.storage.scoped_options import options_at, overridden, owner_of
+from harness.storage.scoped_options import Owners, options_at, overridden
 from harness.storage.stores import Storage
 
 
@@ -39,12 +39,12 @@ from harness.storage.stores import Storage
     ],
 )
 def test_the_longest_prefix_owns_a_path(path: str, keys: list[str], expected: str | None) -> None:
-    assert owner_of(path, keys) == expected
+    assert Owners(keys).of(path) == expected
 
 
 def test_an_azure_account_has_one_prefix_for_both_of_its_hosts() -> None:
     key = "abfss://c@a.blob.core.windows.net/t"
-    assert owner_of("abfss://c@a.dfs.core.windows.net/t/f", [key]) == key
+    assert Owners([key]).of("abfss://c@a.dfs.core.windows.net/t/f") == key
 
 
 A, B, MINE = {"key": "a", "secret": "as", "token": "at"}, {"key": "b", "secret": "bs"}, {"key": "m", "secret": "ms"}

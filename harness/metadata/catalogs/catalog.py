@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 from harness.errors import RequestError, StorageError, TableNotFoundError
 from harness.storage.paths import canonical_path, redact
 from harness.storage.records import dataclass
-from harness.storage.scoped_options import options_at, overridden, owner_of
+from harness.storage.scoped_options import Owners, options_at, overridden
 
 if TYPE_CHECKING:
     from harness.metadata.iceberg.server.protocol import Credential, Transport
@@ -211,8 +211,8 @@ class TableLocation:
             by_user = (from_caller, object_client.bucket_options(place, {}))
             if endpoint.address in [object_client.endpoint(place, options) for options in by_user]:
                 continue
-            owners = (*self.endpoints, *merged)
-            if paths is None or any(owner_of(path, owners) == place for path in paths):
+            owners = Owners((*self.endpoints, *merged))
+            if paths is None or any(owners.of(path) == place for path in paths):
                 message = (
                     f"Cannot read the table: its catalog names {redact(endpoint.address)} as the address of "
                     f"{redact(place)}, and only credentials from the catalog are sent there. To send your own, set the "

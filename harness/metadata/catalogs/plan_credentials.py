@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from harness.errors import StorageError
 from harness.metadata.catalogs.catalog import TableLocation, TableServer
-from harness.metadata.catalogs.server_properties import expires_ms, is_lent, prefix_of
+from harness.metadata.catalogs.server_properties import Prefixes, expires_ms, is_lent
 from harness.metadata.iceberg.server.protocol import Call, Credential, PlanAnswer, renew_credentials
 from harness.storage.paths import redact
 
@@ -74,12 +74,14 @@ class _Lease:
 
     def _checked(self, located: TableLocation) -> TableLocation:
         """Return a location if it has credentials for all paths for which these expire, or else raise StorageError."""
+        prefixes = Prefixes(each.prefix for each in self.credentials)
+        examples = {prefixes.of(path): path for path in self.paths}
         for credential in self.credentials:
-            if expires_ms(credential.config) is not None:
-                path = next((path for path in self.paths if prefix_of(path, (credential.prefix,)) is not None), None)
-                if path is not None and not is_lent(located, path):
-                    problem = f"lends no new credentials for {redact(path)}, and the old ones have expired"
-                    raise self._error(located, problem)
+            path = examples.get(credential.prefix)
+            if path is not None and expires_ms(credential.config) is not None and not is_lent(located, path):
+                raise self._error(
+                    located, f"lends no new credentials for {redact(path)}, and the old ones have expired"
+                )
         return located
 
     def _error(self, located: TableLocation, problem: str) -> StorageError:

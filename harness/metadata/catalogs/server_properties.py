@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import UnsupportedError
+from harness.errors import RequestError, StorageError, UnsupportedError
 from harness.metadata.catalogs.catalog import Endpoint, Name, TableLocation
 from harness.metadata.catalogs.pyiceberg_answers import Answer
 from harness.storage import object_client
 from harness.storage.gate import metadata_root
 from harness.storage.object_options import has_credentials
-from harness.storage.paths import canonical_path
-from harness.storage.scoped_options import options_at, owner_of
+from harness.storage.paths import canonical_path, redact
+from harness.storage.scoped_options import Owners, options_at
 
 if TYPE_CHECKING:
     from harness.metadata.catalogs.catalog import Catalog
@@ -48,6 +48,7 @@ _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
 )
+_TIME = re.compile(r"[0-9]{1,19}")
 _FAMILIES = {"s3": "s3", "gcs": "gcs", "abfs": "adls"}
 _CREDENTIAL = re.compile(
     r"(s3|client)\.(?:access-key-id|secret-access-key|session-token|profile-name)|(gcs)\.oauth2\.token"
@@ -105,14 +106,23 @@ _VALUES: dict[str, Callable[[Any], object]] = {
 def expires_ms(properties: Mapping[str, object]) -> int | None:
     """Return when the first credentials expire, in milliseconds since 1970-01-01 UTC, or None if unknown."""
     times = [str(value) for key, value in properties.items() if _EXPIRY.fullmatch(key)]
-    return min((int(time) for time in times if time.isdecimal()), default=None)
+    return min((int(time) for time in times if _TIME.fullmatch(time)), default=None)
 
 
-def prefix_of(path: str, prefixes: Iterable[str]) -> str | None:
-    """Return the longest prefix of a path, or None. A prefix without `://` is the start of a scheme, like `s3`."""
-    prefixes = tuple(prefixes)
-    schemes = [each for each in prefixes if "://" not in each and path.startswith(each)]
-    return owner_of(path, prefixes) or max(schemes, key=len, default=None)
+class Prefixes:
+    """The prefixes of paths for which a server lends properties.
+
+    A prefix without `://` is the start of a scheme, for example `s3`. All others are longer.
+    """
+
+    def __init__(self, prefixes: Iterable[str]) -> None:
+        prefixes = tuple(prefixes)
+        self._owners = Owners(prefixes)
+        self._schemes = sorted((each for each in prefixes if "://" not in each), key=len, reverse=True)
+
+    def of(self, path: str) -> str | None:
+        """Return the longest prefix of a path, or None."""
+        return self._owners.of(path) or next((each for each in self._schemes if path.startswith(each)), None)
 
 
 def _credential_family(key: str) -> str | None:
@@ -122,7 +132,7 @@ def _credential_family(key: str) -> str | None:
 
 def _vended(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the properties of the longest prefix of a path, or none."""
-    prefix = prefix_of(path, vended)
+    prefix = Prefixes(vended).of(path)
     return {} if prefix is None else vended[prefix]
 
 
@@ -167,10 +177,8 @@ class _Properties:
 
     def endpoint(self, place: _Place) -> Endpoint | None:
         """Return the address of the store that the server names, or None if it names none or the user's."""
-        of_server, of_user = (
-            object_client.explicit_options(place.path, options_of(properties, place.path))
-            for properties in (self._of_server(place), self.of_user)
-        )
+        of_server = _canonical_of_server(place.path, self._of_server(place))
+        of_user = object_client.explicit_options(place.path, options_of(self.of_user, place.path))
         address = object_client.endpoint(_store(place.path), of_server)
         if address is None or address == object_client.endpoint(_store(place.path), of_user):
             return None
@@ -190,10 +198,20 @@ class _Properties:
         }
 
 
+def _canonical_of_server(path: str, properties: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options in properties of the server, by canonical name. Raise StorageError if one is invalid."""
+    try:
+        return object_client.explicit_options(path, options_of(properties, path))
+    except RequestError as error:
+        reason = error.message.partition(": ")[2]
+        message = f"The catalog's answer is invalid: its properties for {redact(path)} have an error: {reason}"
+        raise StorageError(message, cause="CatalogAnswer") from error
+
+
 def _lending(properties: Mapping[str, Any], place: _Place) -> dict[str, Any]:
     """Return properties with those lent for a place. Whole credentials there replace all other credentials."""
     lent = {key: value for key, value in place.lent.items() if not key.endswith(".profile-name")}
-    if has_credentials(object_client.explicit_options(place.path, options_of(lent, place.path))):
+    if has_credentials(_canonical_of_server(place.path, lent)):
         families = {_credential_family(key) for key in lent} - {None}
         properties = {
             key: value
@@ -226,7 +244,8 @@ def table_location(
 
     Raises:
         UnsupportedError: The answer does not name the location of the table.
-        RequestError: A property has an invalid value.
+        StorageError: A property of the server has an invalid value.
+        RequestError: A property of the user has an invalid value.
     """
     metadata = answer.metadata_location
     location = answer.location or (None if metadata is None else metadata_root(metadata))
@@ -246,8 +265,9 @@ def table_location(
         vended = {each.prefix: each.config for each in lent}
         bases = {"/".join(path.split("/", 3)[:3]) for path in paths}
         stores = {_store(base): base for base in bases if _family(_store(base)) is not None} | stores
+        prefixes = Prefixes(vended)
         own, scoped = (
-            {key: place for key, place in places.items() if prefix_of(key, vended) is None} for places in (own, scoped)
+            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (own, scoped)
         )
         scoped |= _by_prefix(vended, stores)
     others = {store: options for store, place in whole.items() if (options := sources.options(place))}
@@ -289,6 +309,6 @@ def _by_prefix(vended: Mapping[str, Mapping[str, Any]], stores: Mapping[str, str
                 places[prefix] = _Place(prefix, vended[prefix])
             continue
         for store, path in stores.items():
-            if prefix_of(path, (prefix,)) is not None:
+            if Prefixes((prefix,)).of(path) is not None:
                 places[store] = _Place(path, vended[prefix])
     return places

@@ -97,7 +97,7 @@ _KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("all_snapshots", "allow_version_guess", "enforce_retention", "exact"), _FLAG),
     **dict.fromkeys(("lenient_delete_partition", "orphans", "published_only", "refresh"), _FLAG),
     **dict.fromkeys(("schema_only", "untrusted"), _FLAG),
-    **dict.fromkeys(("few", "last", "max_rows", "max_version", "sample_rows"), _NUMBER),
+    **dict.fromkeys(("few", "last", "max_files", "max_rows", "max_version", "sample_rows"), _NUMBER),
     **dict.fromkeys(("columns", "exclude", "ignore", "keys", "select", "waived"), _NAMES),
     **dict.fromkeys(("directory", "warehouse"), _PATH),
     **dict.fromkeys(("storage_options", "tables", "tolerance"), _MAPPING),

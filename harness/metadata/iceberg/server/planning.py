@@ -166,10 +166,7 @@ def used_columns(schema: Schema, columns: tuple[str, ...] | None, condition: Fil
 def scan_request(
     source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
 ) -> ScanRequest:
-    """Return the request for a plan of one snapshot.
-
-    Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
-    same in both schemas are named.
+    """Return the request for a plan of one snapshot. Only columns of `named_columns` are named.
 
     Args:
         source: The table.
@@ -179,10 +176,7 @@ def scan_request(
     """
     snapshot, schema = selection.snapshot, selection.schema
     assert snapshot is not None
-    schemas = source.metadata.schemas
-    own = schemas.get(schema.id if snapshot.schema_id is None else snapshot.schema_id, schema)
-    current = source.metadata.current_schema
-    shared = replace(schema, fields=tuple(f for f in schema.fields if f in own.fields and f in current.fields))
+    shared = replace(schema, fields=named_columns(source, selection))
     columns = {f.name: f for f in used if f.id not in {each.id for each in METADATA.values()}}
     has_all = len(columns) == len(schema.fields) or not all(f in shared.fields for f in columns.values())
     can_skip = condition is not None and source.options.prune.by_statistics
@@ -192,6 +186,24 @@ def scan_request(
         filter=expression_of(condition.predicate, shared) if condition is not None and can_skip else None,
         use_snapshot_schema=snapshot.schema_id == schema.id,
     )
+
+
+def named_columns(source: IcebergTable, selection: IcebergSelection) -> tuple[Field, ...]:
+    """Return the columns of the schema of a read that a request may name.
+
+    Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
+    same in both schemas are named.
+
+    Args:
+        source: The table.
+        selection: The snapshot, which is not None, and the schema of the read.
+    """
+    snapshot, schema = selection.snapshot, selection.schema
+    assert snapshot is not None
+    schemas = source.metadata.schemas
+    own = schemas.get(schema.id if snapshot.schema_id is None else snapshot.schema_id, schema)
+    current = source.metadata.current_schema
+    return tuple(f for f in schema.fields if f in own.fields and f in current.fields)
 
 
 def refuse_duplicates(plan: ServerPlan, source: IcebergTable, catalog: str) -> None:
