@@ -246,6 +246,15 @@ def test_an_address_of_the_server_gets_only_credentials_of_the_server(server, bu
         assert set.union(*keys(buckets).values()) == expected
 
 
+def test_files_that_are_mapped_elsewhere_need_no_credentials(server, buckets):
+    """Nothing is sent to the address of the server, so it does not matter that it came without credentials."""
+    server.issuer = SimpleNamespace(issue=lambda name: EVIL)
+    server.names = {f"{DATA}/": "all"}
+    table = opened(server, path_map={f"s3://{TABLE}": str(buckets.directory / TABLE)})
+    assert ids(table) == [0, 1, 2]
+    assert keys(buckets) == {}
+
+
 @pytest.mark.parametrize(
     ("lent", "message"),
     [

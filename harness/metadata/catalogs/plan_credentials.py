@@ -26,7 +26,7 @@ def location_of_plan(
         located: The location of the table, with its own credentials.
         server: The server that made the plan.
         answer: The plan.
-        paths: The paths of its files.
+        paths: The physical paths of its files.
     """
     if not answer.credentials:
         return located
@@ -40,7 +40,7 @@ class _Lease:
     Attributes:
         server: The server that lends them.
         plan_id: The id of the plan, or None if the server keeps none.
-        paths: The paths of the plan's files.
+        paths: The physical paths of the plan's files.
         credentials: The credentials.
     """
 

@@ -240,7 +240,7 @@ def table_location(
         properties: The properties of the catalog, the user's and the server's.
         user_properties: The properties that the user configured. All others come from the server.
         lent: The credentials of a plan, which take precedence over those in the answer.
-        paths: The paths of the plan's files.
+        paths: The physical paths of the plan's files.
 
     Raises:
         UnsupportedError: The answer does not name the location of the table.

@@ -115,7 +115,8 @@ def plan_of_answer(
         plan, storage = ServerPlan(tasks=(), deletes=()), source.storage
         if answer is not None:
             plan = parse_plan(answer, source.metadata, schema, catalog=catalog, table=server.name)
-            paths = [each.path for each in (*(task.file for task in plan.tasks), *plan.deletes)]
+            files_read = (*(task.file for task in plan.tasks), *plan.deletes)
+            paths = [source.path_map.physical(each.path) for each in files_read]
             storage = replace(server.storage(answer, paths), roots=source.storage.roots)
         deletes = TaskDeletes.of(plan, source, schema, catalog)
         files = files_table(plan, source, deletes)

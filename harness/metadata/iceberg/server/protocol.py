@@ -185,7 +185,7 @@ class PlanServer:
         name: The full name of the table, for messages.
         transport: The connection to the server.
         metadata: Returns the current metadata of the table as JSON, with all of its snapshots.
-        storage: Returns the storage for the files of a plan, given the plan's credentials and the paths of its files.
+        storage: Returns the storage for the files of a plan, given the plan and the physical paths of its files.
     """
 
     name: str
