@@ -1,6 +1,7 @@
 """Secrets in texts from outside: errors of clients, answers of servers, and URLs with a signature."""
 
 import traceback
+from http.client import BadStatusLine
 
 import pytest
 
@@ -89,3 +90,9 @@ def test_a_circle_of_errors_ends():
     with pytest.raises(StorageError) as caught:
         raise_from(StorageError("failed"), first)
     assert "SECRET" not in everything(caught.value)
+
+
+def test_an_answer_that_is_no_http_is_not_shown():
+    with pytest.raises(StorageError, match="BadStatusLine") as caught, translate_errors("prod", "https://h", "a table"):
+        raise BadStatusLine('{"s3.secret-access-key": "SECRET"}')
+    assert "SECRET" not in str(caught.value)

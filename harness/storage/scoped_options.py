@@ -41,15 +41,18 @@ def _start(key: str) -> str:
     return f"{root.store}{root.path}{'/' if is_whole or (root.path and key.endswith('/')) else ''}"
 
 
-def options_at(path: str, options: Mapping[str, Any], stores: Collection[str] | None) -> dict[str, Any]:
+def options_at(
+    path: str, options: Mapping[str, Any], stores: Collection[str] | None, owners: Owners | None = None
+) -> dict[str, Any]:
     """Return the options that apply to a path.
 
     Args:
         path: A physical path.
         options: Plain options, and mappings of options under URIs.
         stores: The stores to which the plain options apply. None means all.
+        owners: The URIs in `options`, for callers with many paths.
     """
-    owner = Owners(options).of(path)
+    owner = (owners or Owners(options)).of(path)
     if owner is not None:
         return dict(options[owner])
     return plain(options) if stores is None or canonical_path(path).store in stores else {}

@@ -19,6 +19,7 @@ from harness.metadata.catalogs.server_properties import table_location
 from harness.metadata.catalogs.unity_rest import RefusedError, Server
 from harness.metadata.iceberg.server import protocol
 from harness.metadata.iceberg.server.protocol import Call, Credential
+from harness.metadata.iceberg.server.refusals import without_secrets_in_error
 
 T = TypeVar("T")
 MODE = "scan-planning-mode"
@@ -53,7 +54,8 @@ class RestTransport:
         status, content, after = self.server.send(method, f"{self.table}{path}", query, body)
         if 300 <= status < 400:
             self.server.failure("redirects to another address; set `uri` to the new one", "CatalogMoved")
-        document = self.server.parse(content) if content else {}
+        parsed = self.server.parse(content) if content else {}
+        document = without_secrets_in_error(parsed, () if self.server.token is None else (self.server.token,))
         return protocol.Answer(status=status, document=document, retry_after_s=after or None)
 
 
@@ -141,7 +143,9 @@ class RestCatalog:
     def _part(self, answer: Mapping[str, Any], key: str, kind: type[T]) -> T:
         value = answer.get(key) if isinstance(answer, dict) else None
         if not isinstance(value, kind):
-            self.server.failure(f"returned an invalid answer: {key} is {value!r:.80}", "CatalogAnswer")
+            # The value is not shown, because it may contain credentials.
+            expected = f"expected {kind.__name__}, got {type(value).__name__}"
+            self.server.failure(f"returned an invalid answer: {key}: {expected}", "CatalogAnswer")
         return value
 
 

@@ -3,10 +3,10 @@
     python programs/fuzzing/fuzz.py --mutants 200000 --seed 7 --target avro --jobs 2
 
 The program prints the counts of each target, and exits with 1 if there is a finding. Findings are reduced and written
-to build/fuzz. Targets are kinds of files, and three kinds of answers about a table: listings of its store, a catalog's
-answers, and a worker's messages. A mutant is derived from its target, the seed, its number, and its subject, so it
-stays the same as long as its scenario does; a new scenario takes over some of the numbers. A finding's directory
-contains everything needed to reproduce it.
+to build/fuzz. Targets are kinds of files, and four kinds of answers about a table: listings of its store, a catalog's
+answers, the plans of a catalog's server, and a worker's messages. A mutant is derived from its target, the seed, its
+number, and its subject, so it stays the same as long as its scenario does; a new scenario takes over some of the
+numbers. A finding's directory contains everything needed to reproduce it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Answers about a table that a reader gets from listings, catalogs, and the worker that reads an untrusted table.
+"""Answers about a table that a reader gets from listings, catalogs, planning servers, and workers.
 
 Each answer is kept as a file next to the table's files, with a name that starts with its target, for example
 `catalog:…`. Mutants of answers are therefore drawn, reduced, and written like mutants of files. An `Answers` object
@@ -12,6 +12,7 @@ from fuzz_assessment import Assessment
 from fuzz_catalogs import Catalogs
 from fuzz_contained import Contained
 from fuzz_listings import Listings
+from fuzz_plans import Plans
 from fuzz_reading import Outcome
 from fuzz_subjects import Changes, Image, Subject, SubjectRead
 
@@ -21,6 +22,9 @@ class Answers(Protocol):
 
     image: Image
 
+    def files(self, read: SubjectRead) -> list[str]:
+        """Return the names of the answers that a read may get."""
+
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """Return the outcome for a user if the answers have these changes."""
 
@@ -28,7 +32,12 @@ class Answers(Protocol):
         """Assess an outcome. `original` is the outcome without changes."""
 
 
-KINDS: Mapping[str, Callable[[Subject], Answers]] = {"listings": Listings, "catalog": Catalogs, "worker": Contained}
+KINDS: Mapping[str, Callable[[Subject], Answers]] = {
+    "listings": Listings,
+    "catalog": Catalogs,
+    "plans": Plans,
+    "worker": Contained,
+}
 """Classes of answers by target."""
 
 

@@ -20,10 +20,12 @@ class OutcomeKind(enum.Enum):
     SAME = "same rows"
     REFUSED = "HarnessError"
     OTHER = "other rows, agreed"
+    COMPARED = "other plan, reported"
     TOLERATED = "rows, known dispute"
     UNCONFIRMED = "rows, the oracle died"
     SKIPPED = "agreed without statistics"
     WRONG = "WRONG ROWS"
+    UNREPORTED = "OTHER PLAN, NOT REPORTED"
     DISPUTED = "DISPUTED ROWS"
     LEAK = "OTHER EXCEPTION"
     INTERNAL = "INTERNAL ERROR OF DUCKDB"
@@ -46,6 +48,7 @@ _FINE = (
     OutcomeKind.SAME,
     OutcomeKind.REFUSED,
     OutcomeKind.OTHER,
+    OutcomeKind.COMPARED,
     OutcomeKind.SKIPPED,
     OutcomeKind.TOLERATED,
     OutcomeKind.UNCONFIRMED,

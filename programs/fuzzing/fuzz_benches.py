@@ -47,6 +47,11 @@ class Bench:
         """Return the files that mutants of a target change: the table's files, or answers about it."""
         return self._answers_of(target).image if target in fuzz_answers.KINDS else self.subject.image
 
+    def files(self, target: str, read: SubjectRead) -> list[str]:
+        """Return the files of `image` that affect a read."""
+        _, files = self.original(read)
+        return self._answers_of(target).files(read) if target in fuzz_answers.KINDS else files
+
     def original(self, read: SubjectRead) -> tuple[Outcome, list[str]]:
         """Return the outcome of a read, and the files that affect it: the opened files, and all files outside the
         metadata.
@@ -198,9 +203,9 @@ class Benches:
         """
         bench = self._fitting(target, seed, number, only)
         read = draw_read(target, seed, number, bench.subject)
-        _, files = bench.original(read)
+        files = bench.files(target, read)
         subject = replace(bench.subject, image=bench.image(target))
-        if target in fuzz_answers.KINDS or not fitting(target, subject, files):
+        if not fitting(target, subject, files):
             files = list(subject.image)
         return draw(target, seed, number, subject, files, read), bench
 

@@ -10,11 +10,12 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 from urllib.parse import unquote, urlsplit
 from zlib import crc32
@@ -30,10 +31,12 @@ from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
 from harness.metadata.catalogs.unity import open_unity
 from harness.testing.unity_server import ROOT, UnityServer
 
-_NAME = "main.sales.t"
+NAME, ADDRESS = "main.sales.t", "http://127.0.0.1:9"
+"""The name of the table, and the address of the server that has it."""
 _PUBLISHED = re.compile(r"_delta_log/(\d{20})\.")
 _MOST_CALLS, _MOST_WAITING = 500, 120.0
-_CONFIG = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.session-token": "token"}
+Send: TypeAlias = Callable[[str, str, Mapping[str, str], bytes], bytes]
+CONFIG = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.session-token": "token"}
 
 
 class Endless(Exception):
@@ -51,13 +54,14 @@ class Catalogs:
         self.image: Image = self._recorded()
         self._now: Changes = self.image
 
+    def files(self, _: SubjectRead) -> list[str]:
+        """Return the names of all answers."""
+        return list(self.image)
+
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """Return the outcome for a user who opens the table by name."""
-        with self._ask_catalog(changes):
-            outcome = by_duckdb(_NAME, read, catalog=self._catalog())
-        if isinstance(outcome, Refusal) and TOKEN in outcome.text:
-            return Leak("Token", "catalogs", outcome.text)
-        return outcome
+        with self._ask_catalog(changes) as others:
+            return contained(by_duckdb(NAME, read, catalog=self._catalog()), others)
 
     def assessment(self, outcome: Outcome, original: Outcome, changes: Changes, read: SubjectRead) -> Assessment:
         """Assess an outcome.
@@ -69,7 +73,7 @@ class Catalogs:
         if outcome == original:
             return Assessment(OutcomeKind.SAME)
         with self._ask_catalog(changes):
-            located = self._catalog().locate(tuple(_NAME.split(".")))
+            located = self._catalog().locate(tuple(NAME.split(".")))
         place = located.metadata_location or located.location
         detail = f"harness: {outcome}; before: {original}; at {place[:200]} with {located.options}"
         if f"{place}/".startswith(f"{STORE}/"):
@@ -82,8 +86,8 @@ class Catalogs:
 
     def _catalog(self) -> Catalog:
         if self._dialect == "rest":
-            return PyIcebergCatalog.of_client(rest_catalog(lambda path: self._answer("GET", path)))
-        unity = open_unity("http://127.0.0.1:9", token=TOKEN)
+            return PyIcebergCatalog.of_client(rest_catalog(lambda method, path, *_: self._answer(method, path)))
+        unity = open_unity(ADDRESS, token=TOKEN)
         return replace(unity, server=replace(unity.server, wait=self._wait))
 
     def _wait(self, seconds: float) -> None:
@@ -94,27 +98,27 @@ class Catalogs:
     def _recorded(self) -> dict[str, bytes]:
         """Return the answers of a correct server to all calls of one read."""
         if self._dialect == "rest":
-            return {"catalog:GET tables/t": _sent(200, self._loaded())}
+            return {"catalog:GET tables/t": sent(200, self._loaded())}
         image = self._subject.image
         published = max((match[1] for name in image if (match := _PUBLISHED.match(name))), default="0")
         staged = sorted(name.rpartition("/")[2] for name in image if "/_staged_commits/" in name)
         ratified = {name[:20]: name for name in staged if name[:20] > published}
         server = UnityServer(older=self._dialect == "older")
         server._server.server_close()
-        server.credentials = _CONFIG, 4_000_000_000_000
+        server.credentials = CONFIG, 4_000_000_000_000
         server.add(
-            _NAME,
+            NAME,
             STORE,
             managed=bool(staged) or any(b"catalogManaged" in data for data in image.values()),
             latest=int(max((published, *ratified))),
             ratified=list(ratified.values()),
         )
-        body = {"table_id": _NAME, "start_version": 0}
+        body = {"table_id": NAME, "start_version": 0}
         answers: dict[str, bytes] = {}
         for call in _CALLS[self._dialect]:
             method, path = call.split(" ")
             status, _, content = server.answer(method, ROOT + path, {}, {}, body)
-            answers[f"catalog:{call}"] = _sent(status, content)
+            answers[f"catalog:{call}"] = sent(status, content)
         return answers
 
     def _loaded(self) -> dict[str, Any]:
@@ -128,7 +132,7 @@ class Catalogs:
             metadata = json.loads(image[name])
         except (KeyError, ValueError):
             metadata = {"location": STORE, "properties": {"write.data.path": f"{STORE}/data"}}
-        vended = {"prefix": "s3://bucket/t", "config": {**_CONFIG, "s3.session-token-expires-at-ms": "4000000000000"}}
+        vended = {"prefix": "s3://bucket/t", "config": {**CONFIG, "s3.session-token-expires-at-ms": "4000000000000"}}
         config = {"s3.region": "eu-west-1", "s3.endpoint": "http://127.0.0.1:9", "client.region": "eu-west-1"}
         return {
             "metadata-location": f"{STORE}/{name}",
@@ -138,38 +142,64 @@ class Catalogs:
         }
 
     @contextmanager
-    def _ask_catalog(self, changes: Changes) -> Iterator[None]:
-        """While the block runs, answer HTTP requests with these changes."""
+    def _ask_catalog(self, changes: Changes) -> Iterator[list[str]]:
+        """While the block runs, answer HTTP requests with these changes, and return the list of other hosts."""
         self._calls, self._waited = 0, 0.0
         self._now = {**self.image, **changes}
-        catalogs = self
 
-        def connect(connection: http.client.HTTPConnection) -> None:
-            connection.sock = _Socket(catalogs._handle_request)  # type: ignore[assignment]
+        def handle(method: str, target: str, _: bytes) -> bytes:
+            return self._answer(method, unquote(urlsplit(target).path).removeprefix(ROOT))
 
-        connected = mock.patch.object(http.client.HTTPConnection, "connect", connect)
-        with connected, _stand_in(), store_of(self._subject, {}):
-            yield
-
-    def _handle_request(self, request: bytes) -> bytes:
-        method, target = request.partition(b"\r\n")[0].decode("latin-1").split(" ")[:2]
-        return self._answer(method, unquote(urlsplit(target).path).removeprefix(ROOT))
+        with answering(handle) as others, store_of(self._subject, {}):
+            yield others
 
     def _answer(self, method: str, path: str) -> bytes:
         self._calls += 1
         if self._calls > _MOST_CALLS:
             raise Endless(f"{self._calls} calls of {path}")
         answer = self._now.get(f"catalog:{method} {path}")
-        return _sent(404, {"error": {"type": "NotFound", "message": "no such call"}}) if answer is None else answer
+        return sent(404, {"error": {"type": "NotFound", "message": "no such call"}}) if answer is None else answer
 
 
 _LOAD = "GET delta/v1/catalogs/main/schemas/sales/tables/t"
 _CALLS = {
     "newer": ["GET delta/v1/config", _LOAD, f"{_LOAD}/credentials"],
-    "older": [f"GET tables/{_NAME}", "GET delta/preview/commits", "POST temporary-table-credentials"],
+    "older": [f"GET tables/{NAME}", "GET delta/preview/commits", "POST temporary-table-credentials"],
 }
 """The calls of a read, by generation of Unity Catalog's API."""
 _DIALECTS = tuple(_CALLS)
+
+
+@contextmanager
+def answering(handle: Callable[[str, str, bytes], bytes]) -> Iterator[list[str]]:
+    """While the block runs, answer HTTP requests with a function of their method, target, and content.
+
+    PyIceberg's modules are replaced, too. The value is the list of other hosts that a request was sent to.
+    """
+    others: list[str] = []
+
+    def connect(connection: http.client.HTTPConnection) -> None:
+        if f"http://{connection.host}:{connection.port}" != ADDRESS:
+            others.append(f"{connection.host}:{connection.port}")
+            raise ConnectionRefusedError(others[-1])
+        connection.sock = _Socket(split)  # type: ignore[assignment]
+
+    def split(request: bytes) -> bytes:
+        head, _, content = request.partition(b"\r\n\r\n")
+        method, target = head.partition(b"\r\n")[0].decode("latin-1").split(" ")[:2]
+        return handle(method, target, content)
+
+    with mock.patch.object(http.client.HTTPConnection, "connect", connect), _stand_in():
+        yield others
+
+
+def contained(outcome: Outcome, others: Sequence[str]) -> Outcome:
+    """Return the outcome, or a leak if a request was sent to another host, or the text contains the client's secret."""
+    if others:
+        return Leak("ForeignHost", "catalogs", f"a request to {', '.join(others)}; {outcome}")
+    if isinstance(outcome, Refusal) and TOKEN in outcome.text:
+        return Leak("Token", "catalogs", outcome.text)
+    return outcome
 
 
 class _Socket:
@@ -225,17 +255,29 @@ class RestCatalog(SimpleNamespace):
     """A client with the name of PyIceberg's."""
 
 
-def rest_catalog(answer: Callable[[str], bytes]) -> RestCatalog:
-    """Return a client like PyIceberg's, whose session gets its bytes from a function."""
+def rest_catalog(send: Send, endpoints: Iterable[str] = ()) -> RestCatalog:
+    """Return a client like PyIceberg's, whose session gets its bytes from a function.
+
+    Args:
+        send: A function of a request's method, path, parameters, and content.
+        endpoints: The calls that the server lists.
+    """
+
+    def request(
+        method: str, url: str, *, params: Mapping[str, str], data: bytes | None = None, **_: object
+    ) -> _Response:
+        return _Response(send(method, url, params, data or b""))
+
     return RestCatalog(
         name="rest",
-        properties={"uri": "http://127.0.0.1:9", "s3.region": "eu-west-1", "token": TOKEN},
+        properties={"uri": ADDRESS, "s3.region": "eu-west-1", "token": TOKEN},
         url=lambda endpoint, **parts: endpoint.format(**parts),
         list_namespaces=lambda parent=(): [("main",), ("main", "sales")],
         list_tables=lambda namespace: [("main", "sales", "t")],
-        _session=SimpleNamespace(get=lambda url, params: _Response(answer(url))),
+        _session=SimpleNamespace(get=partial(request, "GET"), request=request),
         _split_identifier_for_path=lambda name: {"namespace": ".".join(name[:-1]), "table": name[-1]},
         _refresh_token=lambda: None,
+        _supported_endpoints=frozenset(endpoints),
     )
 
 
@@ -243,9 +285,8 @@ class _Response:
     """A response like those of the package requests: content that cannot be read raises an error at once."""
 
     def __init__(self, answer: bytes) -> None:
-        received = http.client.HTTPResponse(_Socket(lambda _: answer))  # type: ignore[arg-type]
-        received.begin()
-        self.status_code, self._content = received.status, received.read(64 << 20)
+        self.status_code, self.headers, self.content = received(answer)
+        self._content = self.content
 
     def raise_for_status(self) -> None:
         if self.status_code >= 400:
@@ -254,10 +295,17 @@ class _Response:
             raise error
 
     def json(self) -> Any:
-        return json.loads(self._content)
+        return json.loads(self.content)
 
 
-def _sent(status: int, content: Any) -> bytes:
+def received(answer: bytes) -> tuple[int, Mapping[str, str], bytes]:
+    """Return the status, the headers, and the content of an answer. Its errors are those of `http.client`."""
+    response = http.client.HTTPResponse(_Socket(lambda _: answer))  # type: ignore[arg-type]
+    response.begin()
+    return response.status, response.headers, response.read(64 << 20)
+
+
+def sent(status: int, content: Any) -> bytes:
     data = json.dumps(content).encode()
     head = f"HTTP/1.1 {status} OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
     return head.encode() + data

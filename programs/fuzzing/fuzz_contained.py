@@ -45,6 +45,10 @@ class Contained:
         if rows.code == 0:
             self.image[ROWS] = _BEGUN + rows.output
 
+    def files(self, _: SubjectRead) -> list[str]:
+        """Return the names of all answers."""
+        return list(self.image)
+
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """Return the outcome of `read_untrusted` with the worker's messages."""
         code, error_output, output = self._words(changes)

@@ -99,6 +99,10 @@ class Listings:
                 entries = [_info(each, subject.directory) for each in sorted(place.iterdir())]
                 self.image[f"listings:{folder}"] = _json(entries)
 
+    def files(self, _: SubjectRead) -> list[str]:
+        """Return the names of all answers."""
+        return list(self.image)
+
     def read(self, changes: Changes, read: SubjectRead) -> Outcome:
         """Return DuckDB's outcome of a read from the store."""
         with self._store(changes):

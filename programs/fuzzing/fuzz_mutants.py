@@ -1,5 +1,6 @@
 """Mutants: a file of a table and a change of it, derived only from a target, a seed, and a number."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,6 +15,7 @@ import mutate_json
 import mutate_listings
 import mutate_messages
 import mutate_parquet
+import mutate_plans
 import mutate_puffin
 import mutate_roaring
 from fuzz_subjects import Changes, Image, Subject, SubjectRead
@@ -50,8 +52,26 @@ _HTTP: tuple[ByBytes, ...] = (
     mutate_http.chunks,
     mutate_bytes.damaged,
 )
+_PLAN: tuple[ByBytes | ByFiles, ...] = (
+    mutate_plans.references,
+    mutate_plans.references,
+    mutate_plans.files,
+    mutate_plans.exchanged,
+    mutate_plans.exchanged,
+    mutate_plans.partitions,
+    mutate_plans.tasks,
+    mutate_plans.locations,
+    mutate_plans.locations,
+    mutate_plans.credentials,
+    mutate_plans.counts,
+    mutate_plans.counts,
+    mutate_plans.size,
+    mutate_files.swap,
+    mutate_http.body,
+    *_HTTP,
+)
 
-TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
+TARGETS: dict[str, dict[str, tuple[ByBytes | ByFiles, ...]]] = {
     "json": {"document": (mutate_json.document,), "lines": (mutate_json.lines,)},
     "avro": {"avro": _AVRO},
     "parquet": {"parquet": _PARQUET, "checkpoint": _PARQUET},
@@ -67,6 +87,7 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
     "files": {},
     "listings": {"listing": (mutate_listings.listing,), "look-ups": (mutate_listings.look_ups,)},
     "catalog": {"answer": _HTTP},
+    "plans": {"plan": _PLAN, "answer": (*_HTTP, mutate_files.copy, mutate_plans.credentials)},
     "worker": {
         "rows": _MESSAGES,
         "error": (mutate_messages.error, mutate_messages.error, *_BYTES),
@@ -75,7 +96,7 @@ TARGETS: dict[str, dict[str, tuple[ByBytes, ...]]] = {
 }
 """The mutators by target and kind of file.
 
-`bytes` and `files` take any file. The last three targets change answers about a table, see `fuzz_answers`.
+`bytes` and `files` take any file. The last four targets change answers about a table, see `fuzz_answers`.
 """
 
 ROTATION = (
@@ -94,6 +115,7 @@ ROTATION = (
     "data",
     "listings",
     "catalog",
+    "plans",
     "worker",
 )
 """The order in which groups of mutants use the targets."""
@@ -210,6 +232,8 @@ def kinds_of(file: str, data: bytes) -> tuple[str, ...]:
             return (rest if rest == "look-ups" else "listing",)
         case ("catalog", ":", _):
             return ("answer",)
+        case ("plans", ":", rest):
+            return ("plan",) if re.match(r"\d+ (POST (plan|tasks)|GET plan/)", rest) else ("answer",)
         case ("worker", ":", rest):
             return (rest,)
     in_log, in_metadata = file.startswith("_delta_log/"), file.startswith("metadata/")

@@ -63,19 +63,17 @@ class Leak:
 Outcome: TypeAlias = ReadRows | Refusal | Leak
 
 
-def by_duckdb(
-    address: str, read: SubjectRead, prune: str = "files", *, untrusted: bool = False, catalog: Any = None
-) -> Outcome:
-    """Return the outcome for a user who also looks at the table and its plan.
+def by_duckdb(address: str, read: SubjectRead, prune: str = "files", **options: Any) -> Outcome:
+    """Return the outcome for a user who also looks at the table and its plan. `options` are those of `open_table`.
 
     By default, summaries do not skip manifests: a mutant may change them undetectably, and they are trusted (iceberg
     3.9).
     """
 
     def run_read() -> pa.Table:
-        table = open_table(address, prune=prune, untrusted=untrusted, catalog=catalog)
+        table = open_table(address, prune=prune, **options)
         if read.changes is not None:
-            return table.changes(**read.changes.arguments(), columns=read.columns).to_arrow()
+            return table.changes(**read.changes.arguments(), columns=read.columns, where=read.where).to_arrow()
         plan = table.snapshot(ResolvedSelector(**read.at).moment).plan(read.columns, read.where)
         rows = find_engine("duckdb").to_arrow(plan)
         plan.explain()
@@ -120,7 +118,8 @@ def by_spark(address: str, read: SubjectRead) -> Outcome:
     def run_read() -> pa.Table:
         table = open_table(address)
         if read.changes is not None:
-            return table.changes(**read.changes.arguments(), columns=read.columns).to_arrow(engine="spark")
+            changes = table.changes(**read.changes.arguments(), columns=read.columns, where=read.where)
+            return changes.to_arrow(engine="spark")
         return table.snapshot(ResolvedSelector(**read.at).moment).to_arrow(
             columns=read.columns, where=read.where, engine="spark"
         )

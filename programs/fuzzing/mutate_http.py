@@ -51,11 +51,14 @@ _HEADERS = (
     "Retry-After: 1e9",
     "Retry-After: 99999999999",
     "Retry-After: ²",
+    "Retry-After: -5",
+    "Retry-After: Wed, 21 Oct 2065 07:28:00 GMT",
     "Retry-After: " + "9" * 400,
     "Transfer-Encoding: chunked",
     "Transfer-Encoding: gzip, chunked",
     "Location: http://127.0.0.1:9/elsewhere",
     "Location: file:///etc/passwd",
+    "Location: http://169.254.169.254/latest",
     "Set-Cookie: a=b",
     "X: \x1b[31m\x00",
     "no colon",
@@ -94,13 +97,13 @@ _PLACES = (
 
 def body(data: bytes, rng: Random) -> bytes:
     """Apply one or two changes to the JSON, with the correct content length."""
-    head, _, content = data.partition(b"\r\n\r\n")
-    return _framed(head, mutate_json.document(content, rng))
+    head, content = parts(data)
+    return framed(head, mutate_json.document(content, rng))
 
 
 def places(data: bytes, rng: Random) -> bytes:
     """Change a location to another store, host, or folder, or to a path outside the named one."""
-    head, _, content = data.partition(b"\r\n\r\n")
+    head, content = parts(data)
     document = json.loads(content)
     locations = _find_all(document, lambda value: isinstance(value, str) and "/" in value)
     if not locations:
@@ -124,12 +127,12 @@ def places(data: bytes, rng: Random) -> bytes:
             location * 300,
         )
     )
-    return _framed(head, json.dumps(document).encode())
+    return framed(head, json.dumps(document).encode())
 
 
 def versions(data: bytes, rng: Random) -> bytes:
     """Change a version, size, or time slightly, or remove or repeat a commit."""
-    head, _, content = data.partition(b"\r\n\r\n")
+    head, content = parts(data)
     document = json.loads(content)
     lists = [value for value in document.values() if isinstance(value, list) and value]
     if lists and rng.random() < 0.3:
@@ -140,24 +143,25 @@ def versions(data: bytes, rng: Random) -> bytes:
     else:
         inside, key = rng.choice(_find_all(document, lambda value: type(value) is int))
         inside[key] += rng.choice((-1, 1, -inside[key]))
-    return _framed(head, json.dumps(document).encode())
+    return framed(head, json.dumps(document).encode())
 
 
 def status(data: bytes, rng: Random) -> bytes:
     """Change the status, with the same content or the text of an error."""
-    head, _, content = data.partition(b"\r\n\r\n")
+    head, content = parts(data)
     _, _, headers = head.partition(b"\r\n")
     words = drawn_values.text(rng, "what is wrong").encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     words = rng.choice((words, words, f"invalid token {TOKEN}"))
     kinds = ("NoSuchTableException", "NoSuchCatalogException", "UnsupportedTableFormatException", words)
     error = {"error": {"type": rng.choice(kinds), "message": words, "code": rng.choice((404, None, "a"))}}
-    content = rng.choice((content, b"", json.dumps(error).encode(), json.dumps({"message": [words]}).encode()))
-    return _framed(rng.choice(_STATUS).encode("utf-8") + b"\r\n" + headers, content)
+    page = b"<!DOCTYPE html><html><body>500</body></html>"
+    content = rng.choice((content, b"", page, json.dumps(error).encode(), json.dumps({"message": [words]}).encode()))
+    return framed(rng.choice(_STATUS).encode("utf-8") + b"\r\n" + headers, content)
 
 
 def headers(data: bytes, rng: Random) -> bytes:
     """Add headers, or very many of them, before or after the others."""
-    head, _, content = data.partition(b"\r\n\r\n")
+    head, content = parts(data)
     first, *others = head.split(b"\r\n")
     more = [rng.choice(_HEADERS).encode("utf-8") for _ in range(rng.choice((1, 1, 2, 200)))]
     return b"\r\n".join([first, *rng.choice((more + others, others + more, more)), b"", content])
@@ -165,10 +169,10 @@ def headers(data: bytes, rng: Random) -> bytes:
 
 def chunks(data: bytes, rng: Random) -> bytes:
     """Send the content in chunks, complete or incomplete, some with wrong sizes."""
-    head, _, content = data.partition(b"\r\n\r\n")
+    head, content = parts(data)
     width = rng.choice((1, 7, 1000))
-    parts = [content[at : at + width] for at in range(0, len(content), width)]
-    written = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts] + [b"0\r\n\r\n"]
+    pieces = [content[at : at + width] for at in range(0, len(content), width)]
+    written = [b"%x\r\n%s\r\n" % (len(part), part) for part in pieces] + [b"0\r\n\r\n"]
     place = rng.randrange(len(written))
     wrong = (b"fffffffffffffff\r\n", b"-1\r\na\r\n", b"zz\r\n", b"", b"0\r\n\r\n", b"1" * 70_000, b"0x1\r\na\r\n")
     if rng.random() < 0.7:
@@ -177,7 +181,14 @@ def chunks(data: bytes, rng: Random) -> bytes:
     return b"\r\n".join([*lines, b"Transfer-Encoding: chunked", b"", b"".join(written)])
 
 
-def _framed(head: bytes, content: bytes) -> bytes:
+def parts(data: bytes) -> tuple[bytes, bytes]:
+    """Return the head and the content of an answer."""
+    head, _, content = data.partition(b"\r\n\r\n")
+    return head, content
+
+
+def framed(head: bytes, content: bytes) -> bytes:
+    """Return an answer with a correct content length."""
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
     return b"\r\n".join([*lines, b"Content-Length: %d" % len(content), b"", content])
 

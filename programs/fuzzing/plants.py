@@ -12,6 +12,7 @@ from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest
 from harness.metadata.deletes import puffin
 from harness.metadata.delta import segment
+from harness.metadata.iceberg.server import tasks
 from harness.untrusted import reading
 
 _decode = puffin.decode_deletion_vector
@@ -36,6 +37,11 @@ def _commits(listing: Any, base: Any, last: int) -> tuple[Any, ...]:
     return tuple(commit for version, commit in listing.commits.items() if after <= version <= last)
 
 
+def _referenced(parser: Any, references: Any, places: Any, size: int, path: str) -> tuple[int, ...]:
+    indexes = references if isinstance(references, list) else []
+    return tuple(dict.fromkeys(places[index] for index in indexes if type(index) is int and 0 <= index < size))
+
+
 PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "a KeyError comes out": ((puffin, "decode_deletion_vector", _fail_on(_leak)),),
     "deletes are left out": (
@@ -49,6 +55,7 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "parts of a catalog's answer are taken to be there": (
         (unity_rest, "_typed_value", lambda answer, key, _: answer[key]),
     ),
+    "indexes of deletes that no answer has are passed over": ((tasks._PlanParser, "_referenced", _referenced),),
     "texts of a worker keep their control characters": tuple(
         (module, "visible", lambda text: text) for module in (reading, errors)
     ),

@@ -59,6 +59,13 @@ def bench(tmp_path):
             "leak KeyError metadata/catalogs/unity_rest.py",
         ),
         (
+            "indexes of deletes that no answer has are passed over",
+            "plans",
+            SUBJECT,
+            {OutcomeKind.DISPUTED},
+            "disputed",
+        ),
+        (
             "texts of a worker keep their control characters",
             "worker",
             SUBJECT,

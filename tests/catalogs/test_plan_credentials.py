@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,8 @@ from lending import Buckets, Clock, Credentials, Lender
 import harness
 from harness.errors import OutsideTableError, RequestError, StorageError
 from harness.metadata.iceberg.server.protocol import Call
+from harness.storage import scoped_options
+from harness.storage.paths import canonical_path
 from harness.writing.iceberg.builder import IcebergTable
 
 TABLE = "lake/t"
@@ -282,3 +285,21 @@ def test_strange_prefixes_are_harmless(server, buckets, prefix):
     server.names = {prefix: "x", f"s3://{TABLE}/": "t"}
     assert ids(opened(server)) == [0, 1, 2]
     assert set.union(*keys(buckets).values()) == {"t-1"}
+
+
+@pytest.mark.parametrize("is_of_user", [False, True])
+def test_the_cost_of_many_prefixes_grows_with_their_number(server, buckets, monkeypatch, is_of_user):
+    """The server names an address for each prefix. Comparing each prefix with all others would be 90,000 calls."""
+    config, of_user = {**KEY, **EVIL}, {"key": "mine", "secret": "s"}
+    server.issuer = SimpleNamespace(issue=lambda name: config)
+    server.names = {f"s3://{TABLE}/{number}/": "x" for number in range(300)} | {f"{DATA}/": "x"}
+    calls: list[str] = []
+
+    def count(path: str) -> Any:
+        calls.append(path)
+        return canonical_path(path)
+
+    monkeypatch.setattr(scoped_options, "canonical_path", count)
+    with pytest.raises(RequestError, match="names http://evil:1 as the address") if is_of_user else nullcontext():
+        assert ids(opened(server, storage_options=of_user if is_of_user else {})) == [0, 1, 2]
+    assert len(calls) < 30_000

@@ -487,6 +487,15 @@ def test_failures_come_before_other_answers_to_planning_calls(server, orders):
         transport.send(Call.PLAN, body={})
 
 
+def test_a_token_that_the_server_repeats_is_not_in_answers(orders):
+    with LakeCatalog(token="secret-of-the-client") as server:
+        server.add("sales.orders", orders)
+        server.failures = [(403, {}, {"error": {"message": "secret-of-the-client is too old", "code": 403}})]
+        transport = server.catalog().locate(("sales", "orders")).server.transport
+        answer = transport.send(Call.PLAN, body={})
+    assert answer.document == {"error": {"message": "… is too old", "code": 403}}
+
+
 def test_credentials_are_lent_with_the_answers_that_were_chosen(server, orders):
     config = {"s3.access-key-id": "k", "s3.secret-access-key": "s"}
     server.credentials, server.page = {"s3://b/orders": config}, 1
@@ -531,17 +540,18 @@ def test_the_catalog_has_the_credentials_of_tables_and_of_plans(server, orders):
     assert planned.expires_ms == located.expires_ms  # that of the table's own credentials, which stay in use
 
 
-@pytest.mark.parametrize("key", ["metadata", "metadata-location", "config"])
-def test_the_catalog_refuses_incomplete_answers(orders, key):
+@pytest.mark.parametrize("key", ["metadata", "metadata-location", "config", "storage-credentials"])
+def test_the_catalog_refuses_invalid_answers(orders, key):
     class Server(LakeCatalog):
         def answer(self, *request: Any) -> Any:
             status, headers, document = super().answer(*request)
-            return status, headers, {**document, key: None}
+            return status, headers, {**document, key: 0.125}
 
     with Server() as server:
         server.add("sales.orders", orders)
-        with pytest.raises(StorageError, match=f"returned an invalid answer: {key} is None"):
+        with pytest.raises(StorageError, match=f"returned an invalid answer: {key}: expected .*, got float") as caught:
             server.catalog().locate(("sales", "orders"))
+    assert "0.125" not in caught.value.message  # it may contain credentials
 
 
 def test_requests_are_answered_at_the_same_time(server, orders):

@@ -195,13 +195,19 @@ class TableLocation:
             if "://" not in key or canonical_path(key).store in stores
         }
         merged = overridden(allowed, caller_options, self.store)
+        if not self.endpoints:
+            return merged
+        # A server may lend credentials, and name an address, for many prefixes.
+        sources = [(options, Owners(options)) for options in (merged, caller_options)]
+        owners = Owners((*self.endpoints, *merged))
+        used = None if paths is None else {owners.of(path) for path in paths}
         for place, endpoint in self.endpoints.items():
             from harness.storage import object_client
             from harness.storage.option_names import CREDENTIALS
 
             effective, from_caller = (
-                object_client.explicit_options(place, options_at(place, options, {self.store}))
-                for options in (merged, caller_options)
+                object_client.explicit_options(place, options_at(place, options, {self.store}, owners_of_options))
+                for options, owners_of_options in sources
             )
             is_lent = endpoint.has_credentials and CREDENTIALS.isdisjoint(from_caller)
             is_elsewhere = object_client.endpoint(place, effective) != endpoint.address
@@ -211,8 +217,7 @@ class TableLocation:
             by_user = (from_caller, object_client.bucket_options(place, {}))
             if endpoint.address in [object_client.endpoint(place, options) for options in by_user]:
                 continue
-            owners = Owners((*self.endpoints, *merged))
-            if paths is None or any(owners.of(path) == place for path in paths):
+            if used is None or place in used:
                 message = (
                     f"Cannot read the table: its catalog names {redact(endpoint.address)} as the address of "
                     f"{redact(place)}, and only credentials from the catalog are sent there. To send your own, set the "

@@ -119,6 +119,8 @@ def _error_text(error: Exception, secrets: Iterable[str]) -> str:
     first: BaseException = error
     while (inner := first.__cause__ or first.__context__) is not None:
         first = inner
+    if not isinstance(first, OSError) and "HTTPException" in {kind.__name__ for kind in type(first).__mro__}:
+        return type(first).__name__  # its text is a part of the answer, which may contain credentials
     why = first.strerror if isinstance(first, OSError) else None
     text = " ".join((why or str(error)).split()) or type(error).__name__
     return first_words(_SECRET.sub("", text), secrets)

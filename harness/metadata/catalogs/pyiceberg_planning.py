@@ -13,13 +13,15 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
-from harness.errors import StorageError, without_secrets
+from harness.errors import StorageError
 from harness.metadata.catalogs.catalog import Name, TableServer, name_text
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, translate_errors
 from harness.metadata.catalogs.pyiceberg_answers import Answer as TableAnswer
 from harness.metadata.catalogs.pyiceberg_answers import load_metadata, renewing_token
 from harness.metadata.catalogs.pyiceberg_rest import PLANNING_MODE, read_response
-from harness.metadata.iceberg.server.protocol import LONGEST_PLANNING_S, Answer, Call
+from harness.metadata.iceberg.server.calls import LONGEST_PLANNING_S
+from harness.metadata.iceberg.server.protocol import Answer, Call
+from harness.metadata.iceberg.server.refusals import without_secrets_in_error
 from harness.storage.clients import retry_after_s
 
 
@@ -83,10 +85,7 @@ class PyIcebergTransport:
             if status >= 300:
                 return {}
             raise StorageError(f"Catalog {self.catalog} did not answer with a JSON object", cause="CatalogAnswer")
-        error = document.get("error")
-        if isinstance(error, dict) and isinstance(error.get("message"), str):
-            return {**document, "error": {**error, "message": without_secrets(error["message"], secrets)}}
-        return document
+        return without_secrets_in_error(document, secrets)
 
 
 def table_server(catalog: PyIcebergCatalog, name: Name, answer: TableAnswer) -> TableServer:

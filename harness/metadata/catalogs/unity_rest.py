@@ -166,7 +166,9 @@ class Server:
                 after = response.headers.get("Retry-After", "")
                 status = response.status
         except (OSError, HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", None) or error
+            # The text of an HTTPException is a part of the answer, which may contain credentials.
+            is_answer = isinstance(error, HTTPException) and not isinstance(error, OSError)
+            reason = "" if is_answer else getattr(error, "reason", None) or error
             words = self._without_token(" ".join(str(reason).split()))[:_SHOWN] or type(error).__name__
             self.failure(f"does not answer ({words}); check `uri`, and that the server runs", "CatalogDown", error)
         return status, content, float(after) if after.isdecimal() else 0.0

@@ -202,6 +202,7 @@ MISSING = object()
         pytest.param({"file-path": MISSING}, "got None, expected the path", id="no path"),
         pytest.param({"file-path": ""}, "got '', expected the path", id="empty path"),
         pytest.param({"file-path": 5}, "got 5, expected the path", id="path"),
+        pytest.param({"file-path": "d/\ud800"}, "expected the path", id="path with half of a character"),
         pytest.param({"content": "position-deletes"}, "got content 'position-deletes', expected data", id="content"),
         pytest.param({"content": 0}, "got content 0, expected data", id="number of the content"),
         pytest.param({"spec-id": MISSING}, "no partition spec None", id="no spec"),
@@ -257,6 +258,7 @@ def test_a_negative_record_count_is_unknown() -> None:
         ),
         pytest.param({"content-offset": -4, "content-size-in-bytes": 4}, "got -4", id="negative offset"),
         pytest.param({"referenced-data-file": 5}, "got 5, expected the path", id="target"),
+        pytest.param({"referenced-data-file": "\ud800"}, "expected the path", id="target with half of a character"),
     ],
 )
 def test_refused_delete_files(change: dict[str, Any], problem: str) -> None:

@@ -5,10 +5,17 @@ Spec: Iceberg, open-api/rest-catalog-open-api.yaml, `IcebergErrorResponse`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from harness.errors import HarnessError, StorageError, TableNotFoundError, UnsupportedError, first_words
+from harness.errors import (
+    HarnessError,
+    StorageError,
+    TableNotFoundError,
+    UnsupportedError,
+    first_words,
+    without_secrets,
+)
 
 BUSY = (429, 502, 503, 504)
 """Statuses after which the same request may succeed."""
@@ -76,6 +83,19 @@ def error_words(document: Mapping[str, Any]) -> str:
     """Return the message in the error of an answer, after a colon, or an empty text if there is none."""
     message = _error(document).get("message")
     return f": {first_words(message)}" if isinstance(message, str) and message.strip() else ""
+
+
+def without_secrets_in_error(document: Mapping[str, Any], secrets: Iterable[str]) -> Mapping[str, Any]:
+    """Return an answer without secrets in the message of its error.
+
+    Args:
+        document: The content of the answer.
+        secrets: Texts to remove.
+    """
+    error = _error(document)
+    if not isinstance(error.get("message"), str):
+        return document
+    return {**document, "error": {**error, "message": without_secrets(error["message"], secrets)}}
 
 
 def _error_type(document: Mapping[str, Any]) -> str:

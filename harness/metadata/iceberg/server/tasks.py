@@ -21,6 +21,7 @@ from harness.metadata.iceberg.server.values import parse_single_value, single_va
 from harness.metadata.iceberg.transforms import Void
 from harness.metadata.iceberg.values import decode_bound, partition_types, read_schema_first
 from harness.metadata.model import schema as dt
+from harness.storage.gate import is_possible_name
 from harness.storage.paths import RecordedPath
 from harness.storage.records import dataclass
 
@@ -226,9 +227,7 @@ class _PlanParser:
     def _file(self, document: Mapping[str, Any], *, is_data: bool) -> DataFile:
         """Return the file that an object describes, without statistics."""
         get = document.get
-        path = get("file-path")
-        if type(path) is not str or not path:
-            raise self.error(f"got {short_repr(path)}, expected the path of a file", field="file-path")
+        path = self._path(get("file-path"), "file-path", None)
         content = self._content(get("content"), path, is_data=is_data)
         if get("key-metadata"):
             raise encrypted(path)
@@ -248,9 +247,8 @@ class _PlanParser:
             offset = self._count(document, "content-offset", path)
             length = self._count(document, "content-size-in-bytes", path)
             referenced = get("referenced-data-file")
-            if referenced is not None and (type(referenced) is not str or not referenced):
-                problem = f"got {short_repr(referenced)}, expected the path of a file"
-                raise self.error(problem, file=path, field="referenced-data-file")
+            if referenced is not None:
+                referenced = self._path(referenced, "referenced-data-file", path)
         if "split-offsets" in document:
             split_offsets = self._integers(document, "split-offsets", path)
         return DataFile(
@@ -269,6 +267,12 @@ class _PlanParser:
             content_offset=offset,
             content_size=length,
         )
+
+    def _path(self, path: Any, key: str, file: str | None) -> str:
+        # JSON can contain half of a character, which no path in a manifest can.
+        if type(path) is not str or not path or not is_possible_name(path):
+            raise self.error(f"got {short_repr(path)}, expected the path of a file", file=file, field=key)
+        return path
 
     def _delete_file(self, document: Mapping[str, Any]) -> DataFile:
         """Return the delete file that an object describes."""
