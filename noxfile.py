@@ -306,7 +306,7 @@ def _catalogs(session: nox.Session, rest: Sequence[str]) -> None:
     session.install("-e", ".[dev,catalog,s3]", "moto[server,s3,glue,dynamodb]", "deltalake", "pyiceberg-core")
     parts = ("", "-extension-avro", "-extension-httpfs", "-extension-iceberg")
     writer = _beside(session, *(f"duckdb{part}==1.5.5" for part in parts))
-    chosen = ("-m", "external", "tests/catalogs/servers", "tests/docs")
+    chosen = ("-m", "external", "tests/catalogs/servers", "tests/docs", "programs/server_plans")
     _pytest(session, *_ONE, *chosen, posargs=rest, HARNESS_DUCKDB_WRITER=writer)
 
 
@@ -469,6 +469,20 @@ def _writers(session: nox.Session, rest: Sequence[str]) -> None:
         session.run("python", script, "check", place)
 
 
+def _plans(session: nox.Session, rest: Sequence[str]) -> None:
+    """Test what the page says of each client; `native` builds one in Java. `--write` writes the page."""
+    _install(session)
+    clients = ("pyiceberg", "duckdb-iceberg")
+    session.run("python", "-m", "harness.suite.readers", ".nox/readers", *clients, silent=True, stderr=None)
+    python = str(Path(".nox", "readers", "duckdb-iceberg", "bin", "python").resolve())
+    session.run(python, "-m", "pip", "install", "--quiet", "duckdb-extension-httpfs==1.5.5", external=True)
+    if rest[:1] == ["--write"]:
+        session.run("python", "programs/server_plans/server_plans.py", *rest, env={"HARNESS_READERS": ".nox/readers"})
+    else:
+        chosen = ("-m", "external", "programs/server_plans")
+        _pytest(session, *_ONE, *chosen, posargs=rest, HARNESS_READERS=".nox/readers")
+
+
 def write_table(table: str) -> None:
     """Write the table of features by reader into its page, between two marks."""
     page = Path("docs/suite/readers.md")
@@ -518,10 +532,11 @@ def _backtest(session: nox.Session, rest: Sequence[str]) -> None:
 
 @nox.session
 def readers(session: nox.Session) -> None:
-    """Run other readers and writers: native, run, data, backtest, or writers. Run the part that you need.
+    """Run other readers and writers: native, run, plans, data, backtest, or writers. Run the part that you need.
 
     native DIR: build the readers in Go, Java and Rust whose tools are here, in .nox/readers or DIR.
     run: every scenario on every reader that can be installed, in build/suite and docs/suite/readers.md.
+    plans: clients of REST catalogs read plans of a server; `-- plans --write` writes docs/suite/server-plans.md.
     data: all scenarios as data in /tmp/reader-suite, and their archive in build/suite.
     backtest ID ...: real wrong-row bugs, each looked for in the release that has it; all bugs without an ID.
     writers NAME ...: unusual tables by other writers, in build/written, and the findings of `harness check` on them.
@@ -529,6 +544,7 @@ def readers(session: nox.Session) -> None:
     programs = {
         "native": _native,
         "run": _run,
+        "plans": _plans,
         "data": _data,
         "backtest": _backtest,
         "writers": _writers,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from harness.diff.plan_result import CLIENT, SAVED, SERVER, PlanSide
 from harness.errors import HarnessError, RequestError
 from harness.metadata.filters.predicate import Constant, Filter, Predicate
+from harness.metadata.iceberg.server.calls import request_plan
 from harness.metadata.iceberg.server.expressions import parse_expression
 from harness.metadata.iceberg.server.listing import (
     FileListing,
@@ -16,7 +17,7 @@ from harness.metadata.iceberg.server.listing import (
     statistics_types,
 )
 from harness.metadata.iceberg.server.planning import named_columns, plan_of_answer, scan_request, used_columns
-from harness.metadata.iceberg.server.protocol import ScanRequest, request_plan
+from harness.metadata.iceberg.server.protocol import ScanRequest
 from harness.metadata.iceberg.server.tasks import parse_tasks
 from harness.metadata.iceberg.table import IcebergTable
 from harness.metadata.iceberg.time_travel import IcebergSelection

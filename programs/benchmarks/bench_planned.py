@@ -44,7 +44,7 @@ def planned(folder: Path, scale: Scale) -> Mapping[str, BenchTable]:
     tables = {}
     for files in scale.planned_files:
         answer = [files, sum(_day(i, files) == DAY for i in range(files)), 1]
-        tables[f"iceberg {files}"] = _iceberg(folder / f"iceberg-{files}", files, answer)
+        tables[f"iceberg {files}"] = iceberg(folder / f"iceberg-{files}", files, answer)
         tables[f"delta {files}"] = _delta(folder / f"delta-{files}", files, answer)
     return tables
 
@@ -62,7 +62,7 @@ def _bounds(number: int, day: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**low, "name": f"aa{text}", "price": number % 100 / 2}, {**high, "name": f"zz{text}", "price": 99.5}
 
 
-def _iceberg(folder: Path, files: int, answer: list[int]) -> BenchTable:
+def iceberg(folder: Path, files: int, answer: list[int]) -> BenchTable:
     schema = {**_COLUMNS, "region": "string"}
     table = IcebergTable.create(folder, schema, partition_spec=[("ts", "day"), ("region", "identity")])
     for start in range(0, files, _PER_COMMIT):

@@ -10,17 +10,9 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, StorageError, TableNotFoundError, UnsupportedError
-from harness.metadata.iceberg.server import protocol
-from harness.metadata.iceberg.server.protocol import (
-    Answer,
-    Call,
-    Clock,
-    Credential,
-    PlanAnswer,
-    ScanRequest,
-    renew_credentials,
-    request_plan,
-)
+from harness.metadata.iceberg.server import calls
+from harness.metadata.iceberg.server.calls import Clock, renew_credentials, request_plan
+from harness.metadata.iceberg.server.protocol import Answer, Call, Credential, PlanAnswer, ScanRequest
 
 WORDS = {
     Call.PLAN: "plan",
@@ -427,7 +419,7 @@ def test_ctrl_c_while_threads_fetch_tasks_cancels_the_plan_without_waiting_for_t
 
 
 def test_a_server_that_stalls_is_not_waited_for_when_a_plan_is_cancelled(monkeypatch):
-    monkeypatch.setattr(protocol, "LONGEST_CANCELLATION_S", 0)
+    monkeypatch.setattr(calls, "LONGEST_CANCELLATION_S", 0)
     finished = threading.Event()
 
     def stall() -> Answer:
@@ -519,13 +511,13 @@ LIMITS = {
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_plan_that_exceeds_a_limit_is_refused(limit, monkeypatch):
     answers, sent = LIMITS[limit]
-    monkeypatch.setattr(protocol, limit, 3)
+    monkeypatch.setattr(calls, limit, 3)
     script = Script(answers)
     with pytest.raises(StorageError, match="more than 3 ") as caught:
         run(script)
     assert caught.value.cause == "CatalogAnswer"
     assert script.sent == sent
-    monkeypatch.setattr(protocol, limit, 4)
+    monkeypatch.setattr(calls, limit, 4)
     script = Script({**answers, **{f"tasks {name}": page() for name in "abcd"}})
     run(script)
     assert "cancel p" not in script.sent
@@ -533,7 +525,7 @@ def test_a_plan_that_exceeds_a_limit_is_refused(limit, monkeypatch):
 
 def test_tasks_that_never_end_are_refused(monkeypatch):
     """Each task names two new ones."""
-    monkeypatch.setattr(protocol, "MOST_TASKS", 1000)
+    monkeypatch.setattr(calls, "MOST_TASKS", 1000)
 
     class Endless(Script):
         def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from harness.errors import StorageError
 from harness.metadata.catalogs.catalog import TableLocation, TableServer
 from harness.metadata.catalogs.server_properties import Prefixes, expires_ms, is_lent
-from harness.metadata.iceberg.server.protocol import Call, Credential, PlanAnswer, renew_credentials
+from harness.metadata.iceberg.server.calls import renew_credentials
+from harness.metadata.iceberg.server.protocol import Call, Credential, PlanAnswer
 from harness.storage.paths import redact
 
 

@@ -19,7 +19,8 @@ from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, translate_erro
 from harness.metadata.catalogs.pyiceberg_answers import Answer as TableAnswer
 from harness.metadata.catalogs.pyiceberg_answers import load_metadata, renewing_token
 from harness.metadata.catalogs.pyiceberg_rest import PLANNING_MODE, read_response
-from harness.metadata.iceberg.server.protocol import LONGEST_PLANNING_S, Answer, Call
+from harness.metadata.iceberg.server.calls import LONGEST_PLANNING_S
+from harness.metadata.iceberg.server.protocol import Answer, Call
 from harness.metadata.iceberg.server.refusals import without_secrets_in_error
 from harness.storage.clients import retry_after_s
 

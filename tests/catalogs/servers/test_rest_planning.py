@@ -9,7 +9,8 @@ from serving import recording
 
 import harness
 from harness.metadata.catalogs import pyiceberg_rest
-from harness.metadata.iceberg.server.protocol import Call, ScanRequest, Transport, request_plan
+from harness.metadata.iceberg.server.calls import request_plan
+from harness.metadata.iceberg.server.protocol import Call, ScanRequest, Transport
 from harness.testing.json_server import HttpAnswer
 from harness.testing.lake_catalog import LakeCatalog
 from harness.writing.iceberg.builder import IcebergTable

@@ -11,8 +11,10 @@ from harness.metadata.iceberg.change_range import resolve_range
 from harness.metadata.iceberg.changes import change_columns, has_row_ids, range_commits
 from harness.metadata.iceberg.model import IcebergSnapshot
 from harness.metadata.iceberg.scan import IcebergScan
-from harness.metadata.iceberg.server.planning import TaskDeletes, files_table, refuse_duplicates, scan_request
-from harness.metadata.iceberg.server.protocol import Credential, PlanAnswer, PlanServer, ScanRequest, request_plan
+from harness.metadata.iceberg.server.calls import request_plan
+from harness.metadata.iceberg.server.planning import files_table, scan_request
+from harness.metadata.iceberg.server.protocol import Credential, PlanAnswer, PlanServer, ScanRequest
+from harness.metadata.iceberg.server.task_deletes import TaskDeletes, refuse_duplicates
 from harness.metadata.iceberg.server.tasks import FileTask, ServerPlan, parse_plan
 from harness.metadata.iceberg.time_travel import IcebergSelection
 from harness.metadata.model.schema import Schema
