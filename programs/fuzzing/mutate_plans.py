@@ -210,13 +210,19 @@ def credentials(data: bytes, rng: Random) -> bytes:
                 "s3.session-token-expires-at-ms": rng.choice(("0", "-1", "4000000000000", "9" * 40, "a", "1e400")),
             },
         }
-        match rng.randrange(5):
+        address = {"s3.endpoint": rng.choice(_ADDRESSES)}
+        match rng.randrange(7):
             case 0 if entries:
                 rng.choice(entries)["prefix"] = entry["prefix"]
             case 1 if entries:
                 rng.choice(entries)["config"] = rng.choice(
                     (None, [], "a", {"s3.endpoint": [LENT]}, {"a": {"b": LENT}}, entry["config"])
                 )
+            case 5 if entries:
+                one = rng.choice(entries)
+                one["config"] = {**rng.choice((one["config"], {})), **address}
+            case 6:
+                document.setdefault("config", {}).update(address)
             case 2:
                 document["storage-credentials"] = rng.choice((None, {}, LENT, [LENT], [[entry]], {"0": entry}))
             case 3:

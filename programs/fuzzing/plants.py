@@ -10,9 +10,11 @@ from pyroaring import BitMap64
 from harness import errors
 from harness.errors import CorruptDeleteError
 from harness.metadata.catalogs import unity_rest
+from harness.metadata.catalogs.catalog import TableLocation
 from harness.metadata.deletes import puffin
 from harness.metadata.delta import segment
 from harness.metadata.iceberg.server import tasks
+from harness.storage.scoped_options import overridden
 from harness.untrusted import reading
 
 _decode = puffin.decode_deletion_vector
@@ -42,6 +44,10 @@ def _referenced(parser: Any, references: Any, places: Any, size: int, path: str)
     return tuple(dict.fromkeys(places[index] for index in indexes if type(index) is int and 0 <= index < size))
 
 
+def _all_options(located: TableLocation, caller_options: Any, *_: Any) -> dict[str, Any]:
+    return overridden(located.storage_options, caller_options, located.store)
+
+
 PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "a KeyError comes out": ((puffin, "decode_deletion_vector", _fail_on(_leak)),),
     "deletes are left out": (
@@ -56,6 +62,7 @@ PLANTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
         (unity_rest, "_typed_value", lambda answer, key, _: answer[key]),
     ),
     "indexes of deletes that no answer has are passed over": ((tasks._PlanParser, "_referenced", _referenced),),
+    "keys are sent to any address that a catalog names": ((TableLocation, "store_options", _all_options),),
     "texts of a worker keep their control characters": tuple(
         (module, "visible", lambda text: text) for module in (reading, errors)
     ),

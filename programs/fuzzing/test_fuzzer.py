@@ -66,6 +66,13 @@ def bench(tmp_path):
             "disputed",
         ),
         (
+            "keys are sent to any address that a catalog names",
+            "plans",
+            "iceberg/deletes/equality-delete-sequence-is-strict",  # in a bucket that the user has a key for
+            {OutcomeKind.LEAK},
+            "leak ForeignHost",
+        ),
+        (
             "texts of a worker keep their control characters",
             "worker",
             SUBJECT,
