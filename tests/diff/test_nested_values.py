@@ -47,7 +47,11 @@ def parts(comparison: ComparisonResult) -> list[tuple[str, str | None, str | Non
 
 
 @pytest.mark.parametrize(("changes", "path", "part"), CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("wrap", [lambda table: table, duckdb.from_arrow], ids=["arrow", "duckdb"])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda table: table, pytest.param(duckdb.from_arrow, marks=pytest.mark.slow)],
+    ids=["arrow", "duckdb"],
+)
 def test_a_difference_is_shown_by_path_and_left_out_by_path(changes: dict, path: str, part: tuple, wrap) -> None:
     left, right = wrap(rows()), wrap(rows(**changes))
     found = both_ways(left, right, keys=["k"])

@@ -23,7 +23,7 @@ from turns import Turns, features
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
 ENGINES = ("duckdb", "spark", "oracle")
-TABLES = {"iceberg-1": 20, "iceberg-2": 25, "iceberg-3": 25, "delta": 30}
+TABLES = {"iceberg-1": 12, "iceberg-2": 18, "iceberg-3": 18, "delta": 20}
 """The number of tables of each kind that plain pytest draws. An Iceberg 1 table is upgraded before rows are deleted."""
 
 
@@ -36,7 +36,7 @@ def tables(kind):
 def test_every_engine_reads_what_the_model_holds(kind, spark, repro):
     turns = Turns()
 
-    @property_settings(TABLES[kind], fresh=20)
+    @property_settings(TABLES[kind], fresh=30)
     @given(tables(kind), st.data())
     def agree(table, data):
         with build_table(table) as history:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 # A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
-TABLES = {"iceberg-1": 8, "iceberg-2": 20, "iceberg-3": 20, "delta": 15}
+TABLES = {"iceberg-1": 6, "iceberg-2": 14, "iceberg-3": 14, "delta": 11}
 """The number of tables of each kind that plain pytest draws."""
 SPARK_TABLES = {"iceberg-2": 2, "iceberg-3": 2, "delta": 1}
 """The number of tables of each kind that plain pytest draws for Spark, which is slow."""
@@ -45,7 +45,7 @@ def lead(kind, engine, number, record_property):
     """Draw tables, and compare an engine's changes in a range of each table with the model."""
     counts = Counter()
 
-    @property_settings(number, fresh=15)
+    @property_settings(number, fresh=21)
     @given(changing_histories(kind), st.data())
     def check(table, data):
         counts["tables"] += 1
@@ -92,7 +92,7 @@ def test_enough_drawn_ranges_have_every_feature(format_):
         if not kind.startswith(format_):
             continue
 
-        @property_settings(100, fresh=3)
+        @property_settings(80, fresh=4)
         @given(changing_histories(kind), st.data())
         def count(table, data):
             span = data.draw(ranges(table.model))

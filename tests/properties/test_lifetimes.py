@@ -31,7 +31,7 @@ from harness.trace.model import ENDINGS
 # A drawn history may drop all columns that an old file contains.
 pytestmark = pytest.mark.filterwarnings("ignore:Data file .* has no column of:harness.errors.HarnessWarning")
 
-TABLES = {"iceberg-1": 4, "iceberg-2": 8, "iceberg-3": 8, "delta": 10}
+TABLES = {"iceberg-1": 3, "iceberg-2": 6, "iceberg-3": 6, "delta": 7}
 """The number of tables of each kind that plain pytest draws."""
 ADDED, REMOVED, DELETED_BY = list(LIFETIMES)[:3]
 
@@ -100,7 +100,7 @@ def traced_rows(trace, number):
 def test_lifetimes_show_the_rows_of_each_commit(kind, spark, record_property):
     turns, counts = Turns(), Counter()
 
-    @property_settings(TABLES[kind], fresh=12)
+    @property_settings(TABLES[kind], fresh=16)
     @given(tables(kind), st.data())
     def show(table, data):
         model = table.model
