@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from unittest import mock
@@ -32,10 +31,9 @@ from mutate_plans import LENT
 
 from harness.diff.plan_result import PlanComparison
 from harness.diff.plans import compare_plans
-from harness.metadata.catalogs import plan_credentials
 from harness.metadata.catalogs.catalog import Catalog
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog
-from harness.metadata.iceberg.server import appends, planning, protocol
+from harness.metadata.iceberg.server import calls as server_calls
 from harness.storage import clients
 from harness.suite.scenarios.model import ResolvedSelector
 from harness.testing.lake_catalog import LakeCatalog
@@ -213,9 +211,8 @@ class Plans:
             stack.enter_context(store_of(self._subject, {}))
             bucket = _Bucket(self._subject.directory, others)
             stack.enter_context(mock.patch.object(clients, "open_client", bucket.open_client))
-            for module, function in _WAITING:
-                fast = partial(getattr(protocol, function), clock=clock.clock)
-                stack.enter_context(mock.patch.object(module, function, fast))
+            for function in (server_calls.request_plan, server_calls.renew_credentials):
+                stack.enter_context(mock.patch.dict(function.__kwdefaults__, clock=clock.clock))
             yield self._catalog(number, handle, clock), others
 
     def _catalog(self, number: int, handle: Callable[..., bytes], clock: "_FakeClock") -> Catalog:
@@ -271,10 +268,6 @@ def _is_misplaced(answer: bytes) -> bool:
     return LENT in json.dumps(document)
 
 
-_WAITING = ((planning, "request_plan"), (appends, "request_plan"), (plan_credentials, "renew_credentials"))
-"""The functions that wait for the server."""
-
-
 class _Bucket:
     """An S3 bucket with the table's files. Requests that must not be sent are added to a list.
 
@@ -318,7 +311,7 @@ class _FakeClock:
 
     def __init__(self) -> None:
         self.time = 0.0
-        self.clock = protocol.Clock(now=lambda: self.time, wait=lambda _, seconds: self.pass_time(seconds))
+        self.clock = server_calls.Clock(now=lambda: self.time, wait=lambda _, seconds: self.pass_time(seconds))
 
     def pass_time(self, seconds: float) -> None:
         """Wait."""

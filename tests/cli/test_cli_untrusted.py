@@ -49,7 +49,7 @@ def test_a_query_in_a_worker(table, capfd):
     assert len(err.splitlines()) == 1
 
 
-TAIL = "--untrusted --"
+TAIL = "--planning=auto --untrusted --"
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ TAIL = "--untrusted --"
         ("info {t} --untrusted", f"info --format=text {TAIL} {{t}}", ["{t}"]),
         (
             "plan {t} --untrusted --where=id>1 --columns id --set path_map./x={t}/y",
-            "plan --where=id>1 --columns=id --format=text --untrusted --set=path_map./x={t}/y -- {t}",
+            "plan --where=id>1 --columns=id --format=text --planning=auto --untrusted --set=path_map./x={t}/y -- {t}",
             ["{t}", "{t}/y"],
         ),
         (

@@ -92,7 +92,7 @@ def test_an_error_keeps_its_class_and_place(table, here, options, kind, message)
 def test_read_untrusted_accepts_the_options_of_open_table_and_snapshot():
     """Options of stores and catalogs are refused, because a worker cannot reach these."""
     own = {"columns", "where", "query", "bounds", "waived"}
-    others = {"catalog", "storage_options", "outside", "untrusted", "self"}
+    others = {"catalog", "planning", "storage_options", "outside", "untrusted", "self"}
     twins = (inspect.signature(harness.open_table), inspect.signature(harness.Table.snapshot))
     known = {name: p.default for twin in twins for name, p in twin.parameters.items() if name not in others}
     taken = inspect.signature(harness.read_untrusted).parameters
