@@ -121,7 +121,7 @@ def _side(source: str | ScanPlan, name: str, phrase: str, scan: ComparedScan) ->
 
 
 def _server_plan(scan: ComparedScan) -> tuple[FileListing, PlannedScan | None, HarnessError | None]:
-    """Return the files in the server's plan, and the plan, or the error if harness refuses to read it."""
+    """Return the files in the server's plan, and either the plan to read or the error if harness refuses it."""
     source, selection = scan.server, scan.selection
     assert source is not None
     server = source.server

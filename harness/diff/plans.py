@@ -243,9 +243,9 @@ class _PlanComparer:
     def run(self, comparison: PlanComparison) -> PlanComparison:
         """Return the comparison with the differences."""
         with phase("comparing files"):
-            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
-        self.notes += found.notes
-        differences = [*found.differences, *self._unshared_files(found)]
+            result = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
+        self.notes += result.notes
+        differences = [*result.differences, *self._unshared_files(result)]
         with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
         differences += self._residual_differences()
         rows = self._compare_rows(with_other_rows) if self.request.rows and with_other_rows else None
@@ -268,9 +268,9 @@ class _PlanComparer:
             rows=rows,
         )
 
-    def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
+    def _unshared_files(self, result: ListingDifferences) -> Iterator[PlanDifference]:
         """Yield the differences in files that only one plan lists."""
-        for number, files in ((0, found.only_left), (1, found.only_right)):
+        for number, files in ((0, result.only_left), (1, result.only_right)):
             this, other = self.sides[number], self.sides[1 - number]
             skipped = other.listing.skipped
             for file in files:
@@ -280,7 +280,7 @@ class _PlanComparer:
             numbers = self._matching_rows(this, unknown) if self.request.rows and unknown else {}
             for path in unknown:
                 rows = numbers.get(path)
-                # the file is live, because only a server can list removed files
+                # The file is live, because only a server can list removed files.
                 if rows == 0 and this.info.name != SERVER:
                     yield self._skipped_file(path, this, other)
                 else:
@@ -312,8 +312,8 @@ class _PlanComparer:
     def _plan_of(self, side: ComparedPlan, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
         """Return a side's plan, restricted to some files.
 
-        If harness refuses to read the plan, or if `as_stated` is True, the result applies the deletes that the plan
-        lists without any check.
+        If harness refuses to read the plan, or if `as_stated` is True, the result applies all deletes that the plan
+        lists for a file, without checks.
 
         Raises:
             HarnessError: The listed deletes cannot be applied, either.
@@ -329,7 +329,7 @@ class _PlanComparer:
         """Compare the rows that both plans return for some files.
 
         Harness may only notice that a plan is invalid when it reads the plan's deletes. For a refused plan, compare the
-        rows of a reader that applies the listed deletes without any check.
+        rows of a reader that applies all listed deletes without checks.
         """
         result = self._compared_rows(paths, [False, False])
         errors = [result.left.error, result.right.error]

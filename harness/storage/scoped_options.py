@@ -79,10 +79,10 @@ def overridden(options: Mapping[str, Any], overrides: Mapping[str, Any], store: 
         store: The store of the plain overrides.
     """
     above, owners = plain(overrides), Owners(overrides)
-    kept: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for key, value in options.items():
         if "://" not in key:
-            kept[key] = value
+            merged[key] = value
         elif owners.of(key) is None:
-            kept[key] = {**value, **above} if canonical_path(key).store == store else value
-    return {**kept, **overrides}
+            merged[key] = {**value, **above} if canonical_path(key).store == store else value
+    return {**merged, **overrides}

@@ -328,10 +328,10 @@ class _Names:
 
     def find(self, name: str) -> tuple[int, str]:
         """Return the id and the full name of a field. Raise BadRequest if there is no such field."""
-        found = self.fields.get(name if self.is_sensitive else name.lower())
-        if found is None:
+        entry = self.fields.get(name if self.is_sensitive else name.lower())
+        if entry is None:
             raise BadRequest(f"there is no field {name!r}")
-        return found
+        return entry
 
     def ids(self, request: Mapping[str, Any], key: str) -> frozenset[int]:
         """Return the ids of the fields that a list in a request names."""

@@ -109,11 +109,11 @@ def _repeat_first_file(tasks: _Tasks, _: ServerScan) -> Sequence[PlannedTask]:
 def _swap_equality_delete(tasks: _Tasks, _: ServerScan) -> Sequence[PlannedTask]:
     keys = {delete.path: delete for task in tasks for delete in task.deletes if _is_equality_delete(delete)}
     for place, task in enumerate(tasks):
-        own = next((delete for delete in task.deletes if _is_equality_delete(delete)), None)
+        current = next((delete for delete in task.deletes if _is_equality_delete(delete)), None)
         paths = {delete.path for delete in task.deletes}
         other = next((delete for path, delete in keys.items() if path not in paths), None)
-        if own is not None and other is not None:
-            deletes = tuple(other if delete is own else delete for delete in task.deletes)
+        if current is not None and other is not None:
+            deletes = tuple(other if delete is current else delete for delete in task.deletes)
             return [*tasks[:place], replace(task, deletes=deletes), *tasks[place + 1 :]]
     return tasks
 

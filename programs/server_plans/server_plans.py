@@ -190,17 +190,17 @@ def run(case: Case, command: Sequence[str]) -> Outcome:
         table, read, expected = case.build(Path(folder) / "orders")
         server.add("sales.orders", table)
         request = json.dumps({"uri": server.uri, "table": "sales.orders", **read})
-        ran = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
-        asked = any(line == "POST /plan" for line in server.requests)
-        if ran.returncode:
-            last = _error(ran.stderr).replace(folder, "").replace(server.uri, "URI")
+        process = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+        is_planned_by_server = any(line == "POST /plan" for line in server.requests)
+        if process.returncode:
+            last = _error(process.stderr).replace(folder, "").replace(server.uri, "URI")
             return Outcome("!", last if len(last) <= _SHOWN else f"{last[:_SHOWN]}…")
-        ids = json.loads(ran.stdout.splitlines()[-1])
+        ids = json.loads(process.stdout.splitlines()[-1])
     if ids is None:
         return Outcome("–")
     if Counter(ids) != Counter(expected):
         return Outcome("✗", f"returned {sorted(ids)}, expected {list(expected)}")
-    return Outcome("✓" if asked else "○")
+    return Outcome("✓" if is_planned_by_server else "○")
 
 
 def _error(output: str) -> str:
@@ -246,11 +246,11 @@ def version(client: str, command: Sequence[str]) -> str:
     """Return the version of a client's package, or an empty text for harness, because the page is part of harness."""
     if client == "harness":
         return ""
-    asking = [*command, "version"]
+    arguments = [*command, "version"]
     if client != "iceberg-java":
         package = "duckdb-extension-iceberg" if client == "duckdb-iceberg" else client
-        asking = [command[0], "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
-    return subprocess.run(asking, capture_output=True, text=True, check=True).stdout.strip()
+        arguments = [command[0], "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
+    return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

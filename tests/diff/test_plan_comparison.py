@@ -392,7 +392,7 @@ def test_wrong_statistics_do_not_need_a_read(tables):
 @pytest.mark.parametrize(
     ("name", "fault", "where", "kind", "numbers"),
     [
-        # after deletes, the files have ids 3, ids 4 and 6, and ids 7 and 9
+        # After deletes, the first file has id 3, the second has ids 4 and 6, and the third has ids 7 and 9.
         ("keys", PlanFault.DROPPED_RESIDUALS, "id <> 6", Kind.DROPPED_RESIDUAL, [1]),
         ("vectors", PlanFault.DROPPED_RESIDUALS, "id > 2 AND id < 9", Kind.DROPPED_RESIDUAL, [1]),
         ("partitions", PlanFault.DROPPED_RESIDUALS, "region = 'eu' AND id > 2", Kind.DROPPED_RESIDUAL, [1]),
@@ -540,7 +540,7 @@ def test_position_delete_files_whose_bounds_exclude_a_file_are_optional(tmp_path
     listing = client_listing(source, source.select(None), None)
     required = {file.file.path: [d.path for d in file.deletes] for file in listing.files}
     optional = {file.file.path: [d.path for d in file.optional] for file in listing.files}
-    # the bounds include the second file, so only reading the delete file shows that no row is for this file
+    # The bounds include the second file. Only the content of the delete file shows that it names no row of this file.
     assert required == {**{file.path: [delete.path] for file in files[:3]}, files[3].path: []}
     assert optional == {**{file.path: [] for file in files[:3]}, files[3].path: [delete.path]}
 

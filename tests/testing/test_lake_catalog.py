@@ -95,7 +95,7 @@ def tasks_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[t
 
     A delete is described by its name, offset, and length.
     """
-    found = []
+    result = []
     for page in pages(server, plan(server, table, **request)):
         deletes = [
             (os.path.basename(each["file-path"]), each.get("content-offset"), each.get("content-size-in-bytes"))
@@ -104,8 +104,8 @@ def tasks_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[t
         for task in page["file-scan-tasks"]:
             places = task.get("delete-file-references", ())
             name = os.path.basename(task["data-file"]["file-path"])
-            found.append((name, [deletes[place] for place in places], task.get("residual-filter")))
-    return sorted(found, key=lambda each: each[0])
+            result.append((name, [deletes[place] for place in places], task.get("residual-filter")))
+    return sorted(result, key=lambda each: each[0])
 
 
 def names_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[str]:

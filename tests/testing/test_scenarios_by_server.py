@@ -13,7 +13,7 @@ from harness.suite.scenarios.verifying import verify
 from harness.testing.lake_catalog import LakeCatalog
 
 UNLIKE_OTHER_SERVERS = {
-    # a manifest wrongly states that a file is new, and a server trusts this statement
+    # A manifest wrongly states that a file is new, and a server trusts this statement.
     "iceberg/changes/merged-manifests",
     "iceberg/manifests/spec-in-the-header-alone",  # the metadata that the server sends lacks a partition spec
 }

@@ -74,7 +74,7 @@ class _Lease:
         return self._checked(lease.located())
 
     def _checked(self, located: TableLocation) -> TableLocation:
-        """Return a location if it has credentials for the files whose old ones expire. Raise StorageError otherwise."""
+        """Return a location, or raise StorageError if it lacks credentials for files whose old credentials expire."""
         prefixes = Prefixes(each.prefix for each in self.credentials)
         examples = {prefixes.of(path): path for path in self.paths}
         for credential in self.credentials:

@@ -212,7 +212,7 @@ def _canonical_of_server(path: str, properties: Mapping[str, Any]) -> dict[str, 
 
 
 def _lending(properties: Mapping[str, Any], place: _Place) -> dict[str, Any]:
-    """Return properties and the properties lent for a place.
+    """Return properties, updated with the properties lent for a place.
 
     If the lent properties contain whole credentials, they replace all other credentials for this kind of store.
     """
@@ -262,24 +262,24 @@ def table_location(
     examples = {canonical_path(path).store: path for path in (*answer.places, location, home)}
     stores = {store: path for store, path in examples.items() if _family(store) is not None}
     whole = {store: _Place(path, _vended(path, answer.vended)) for store, path in stores.items()}
-    own = _by_prefix(answer.vended, stores)
+    by_prefix = _by_prefix(answer.vended, stores)
     # Options are scoped to prefixes only in stores that have different options for some prefix.
-    differs = {key: sources.options(place) != sources.options(whole[_store(key)]) for key, place in own.items()}
+    differs = {key: sources.options(place) != sources.options(whole[_store(key)]) for key, place in by_prefix.items()}
     varied = {_store(key) for key, is_other in differs.items() if is_other}
-    scoped = {key: place for key, place in own.items() if _store(key) in varied}
+    scoped = {key: place for key, place in by_prefix.items() if _store(key) in varied}
     if lent:
         vended = {each.prefix: each.config for each in lent}
         bases = {"/".join(path.split("/", 3)[:3]) for path in paths}
         stores = {_store(base): base for base in bases if _family(_store(base)) is not None} | stores
         prefixes = Prefixes(vended)
-        own, scoped = (
-            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (own, scoped)
+        by_prefix, scoped = (
+            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (by_prefix, scoped)
         )
         scoped |= _by_prefix(vended, stores)
     others = {store: options for store, place in whole.items() if (options := sources.options(place))}
     plain = others.pop(_store(home), {})
     served = {**whole, **scoped}
-    ends = [end for place in {**own, **served}.values() if (end := sources.expires_ms(place)) is not None]
+    ends = [end for place in {**by_prefix, **served}.values() if (end := sources.expires_ms(place)) is not None]
     return TableLocation(
         catalog=catalog.name,
         name=name,

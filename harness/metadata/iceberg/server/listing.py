@@ -161,10 +161,10 @@ def client_listing(source: IcebergTable, selection: IcebergSelection, condition:
     data = [m for m in manifests if not m.is_deletes]
     files = scan.open(data, None, keys | frozenset(types)).files.files
     skip = None if condition is None else scan.skip(condition)
-    kept = np.ones(len(files), dtype=np.bool_) if skip is None else skip(files) == KEPT
+    is_kept = np.ones(len(files), dtype=np.bool_) if skip is None else skip(files) == KEPT
     paths = files.table.column("path")
-    skipped = frozenset(paths.filter(pa.array(~kept)).to_pylist())
-    read = files.take(np.flatnonzero(kept))
+    skipped = frozenset(paths.filter(pa.array(~is_kept)).to_pylist())
+    read = files.take(np.flatnonzero(is_kept))
     hits = _DeleteHits.find(read, deletes, scan, all_paths=paths)
     return FileListing(
         files=tuple(_listed_files(read, hits, types)),
