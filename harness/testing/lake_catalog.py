@@ -7,7 +7,7 @@
         my_engine.read(server.uri, "sales.orders")
         assert "POST /plan" in server.requests
 
-The tables are only read. Any client of an Iceberg REST catalog can use the server.
+The server never writes to the tables. Any client of an Iceberg REST catalog can use the server.
 
 Spec: Iceberg, open-api/rest-catalog-open-api.yaml.
 """
@@ -137,7 +137,7 @@ class LakeCatalog(JsonServer):
         super().__exit__(*error)
 
     def add(self, name: str, table: ServedTable, **options: Any) -> None:
-        """Add a table, or replace the table of that name. Each request is answered from its current state.
+        """Add a table, or replace the table of the same name. Each request is answered from the table's current state.
 
         Args:
             name: The name, with a namespace, for example `sales.orders`.

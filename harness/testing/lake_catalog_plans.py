@@ -159,7 +159,7 @@ def residual_of(expression: Any, spec: PartitionSpec, values: Mapping[int, Any],
 
     Returns:
         The condition that rows of the partition must still satisfy, in Iceberg's JSON. True or False if the partition
-            decides the whole condition.
+        decides the whole condition.
     """
     match expression:
         case {"type": "and" | "or" as kind, "left": left, "right": right}:

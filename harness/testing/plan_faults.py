@@ -24,8 +24,7 @@ class PlanFault(enum.Enum):
     IGNORED_DELETES = "ignored-deletes"
     """The delete files are listed, but no file refers to them (delta#7562)."""
     LAST_VECTOR = "last-vector"
-    """Each file that has a deletion vector in a Puffin file gets the last vector of that Puffin file (iceberg#17497).
-    """
+    """Each file with a deletion vector in a Puffin file gets the last vector of that Puffin file (iceberg#17497)."""
     DELETES_OF_FIRST_PAGE = "deletes-of-first-page"
     """Only the first answer has deletes. Answers to requests for plan tasks have no deletes (gravitino#12241)."""
     MISSING_FILE = "missing-file"

@@ -390,7 +390,7 @@ class TaskStatistics:
 
 
 def task_statistics(task: FileTask, fields: Iterable[dt.Field]) -> TaskStatistics:
-    """Return the decoded statistics of a task's file. Unusable bounds are left out, as `decode_bound` defines them.
+    """Return the decoded statistics of a task's file. Bounds that `decode_bound` cannot use are left out.
 
     By the specification, a bound has the JSON form of its type. Servers that use Iceberg for Java send the hexadecimal
     digits of encoded bounds instead. If all bounds of a file belong to strings and decimals and are valid in both
