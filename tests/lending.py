@@ -16,7 +16,7 @@ from harness.testing.lake_catalog import LakeCatalog
 
 @dataclass
 class Clock:
-    """The time of `time.time_ns`, which moves on if a test moves it."""
+    """A replacement of `time.time_ns` that a test can move on."""
 
     ms: int = 0
 
@@ -35,7 +35,7 @@ class Buckets:
     Attributes:
         directory: The directory of the buckets.
         requests: The object and the access key of each request.
-        before_request: Is called with the object and the key.
+        before_request: Called before each request with the object and the key.
     """
 
     directory: Path
@@ -72,11 +72,11 @@ class _Client:
 
 @dataclass
 class Credentials:
-    """Credentials that a server issues, each with another key.
+    """An issuer of credentials. Each call of `issue` creates a new key.
 
     Attributes:
-        clock: The time.
-        lifetime_ms: The time after which new credentials expire. None: they do not.
+        clock: The clock.
+        lifetime_ms: The time after which new credentials expire. None: they never expire.
         others: Further properties.
         ends: The time at which each key expires.
     """
@@ -87,7 +87,7 @@ class Credentials:
     ends: dict[str, int] = field(default_factory=dict)
 
     def issue(self, name: str) -> dict[str, str]:
-        """Return the properties with new keys. They are named NAME-1, NAME-2, and so on."""
+        """Return properties with a new key. The keys of a name are NAME-1, NAME-2, and so on."""
         key = f"{name}-{1 + sum(each.rpartition('-')[0] == name for each in self.ends)}"
         properties = {**self.others, "s3.access-key-id": key, "s3.secret-access-key": "secret"}
         if self.lifetime_ms is None:
@@ -97,17 +97,18 @@ class Credentials:
         return {**properties, "s3.session-token": "token", "s3.session-token-expires-at-ms": str(self.ends[key])}
 
     def check(self, path: str, key: object) -> None:
-        """Raise if a request has a key that has expired."""
+        """Raise if a request uses an expired key."""
         assert self.clock.now_ms() < self.ends[str(key)], f"{path} is requested with the expired key {key}"
 
 
 class Lender(LakeCatalog):
-    """A `LakeCatalog` that issues other credentials with each answer.
+    """A `LakeCatalog` that issues new credentials with each answer.
 
     Attributes:
         issuer: Issues the credentials.
         names: The names of the credentials by prefix, for plans.
-        of_table: The name of the credentials in answers about the table, for its whole store. None: none.
+        of_table: The name of the credentials for the table's whole store, in answers about the table. None: no
+            credentials.
         spoil: Changes the answers to planning calls.
     """
 

@@ -3,14 +3,13 @@
 | property              | counts as a difference                                                              |
 |-----------------------|-------------------------------------------------------------------------------------|
 | file                  | missing, added, or listed twice                                                     |
-| delete                | missing, added, or another one; not if statistics show that it deletes no row       |
+| delete                | missing, added, or different, unless statistics show that it deletes no row         |
 | sequence number       | of the file or of a delete, if both plans have it                                   |
 | partition             | another spec id or other values                                                     |
 | format, first row id  | if both plans have it                                                               |
 | statistics            | record count, and the counts and bounds that both plans have                        |
 
-Whether a file that only one plan lists has matching rows, and whether residuals are right, is decided in
-`harness.diff.plans`.
+`harness.diff.plans` decides if a file that only one plan lists has matching rows, and if residuals are right.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ class ListingContext:
     """The meaning of ids in the two lists.
 
     Attributes:
-        names: The names of the left and the right plan in sentences, such as `the server's plan`.
+        names: The names of the left and the right plan in sentences, for example `the server's plan`.
         location: The location of the table, as recorded in its metadata.
         columns: The names of columns by field id.
         types: The types of the columns with statistics by field id.
-        partition_key: Returns a key that is equal for files of one partition only.
-        partition_text: Returns the partition of a file for people to read.
+        partition_key: Returns a key that is equal for two files only if they are in the same partition.
+        partition_text: Returns the partition of a file as text for reports.
     """
 
     names: tuple[str, str]
@@ -56,13 +55,13 @@ class ListingContext:
     partition_text: Callable[[DataFile], str]
 
     def short(self, path: str) -> str:
-        """Return a recorded path for people to read: relative to the table if it is inside."""
+        """Return a recorded path as text for reports. A path inside the table becomes relative to it."""
         return path.removeprefix(f"{self.location.rstrip('/')}/")
 
     def difference(
         self, kind: PlanDifferenceKind, path: str, text: str, *, delete: str | None = None, rows: int | None = None
     ) -> PlanDifference:
-        """Return a difference of a file, which `text` describes."""
+        """Return a difference in a file. `text` describes the difference."""
         sentence = visible(f"{self.short(path)}: {text}")
         return PlanDifference(kind=kind, file=path, sentence=sentence, delete=delete, rows=rows)
 
@@ -76,7 +75,7 @@ class ListingDifferences:
     """The differences between two lists of files.
 
     Attributes:
-        differences: The differences of files that both plans list, and of files that one plan lists twice.
+        differences: The differences in files that both plans list, and in files that one plan lists twice.
         only_left: Files that only the left plan lists.
         only_right: Files that only the right plan lists.
         notes: Sentences about properties that one whole plan lacks.
@@ -128,7 +127,7 @@ _PROPERTIES: tuple[tuple[str, Callable[[ListedFile], Any]], ...] = (
 
 
 def _absent_properties(left: FileListing, right: FileListing, names: tuple[str, str]) -> Iterator[str]:
-    """Yield a sentence for each property that one plan has for some files, and the other for no file."""
+    """Yield a sentence for each property that only one of the plans has."""
     if not left.files or not right.files:
         return
     for words, value in _PROPERTIES:
@@ -138,7 +137,7 @@ def _absent_properties(left: FileListing, right: FileListing, names: tuple[str, 
 
 
 def _unused_deletes(left: FileListing, right: FileListing, context: ListingContext) -> Iterator[str]:
-    """Yield a sentence for a plan that lists deletes which apply to none of its files, unlike in the other plan."""
+    """Yield a sentence for each plan that lists deletes without applying them, if the second plan applies them."""
     lefts, rights = ({_identity(d) for file in each.files for d in file.deletes} for each in (left, right))
     names = context.names
     for listing, this, other, name in ((left, lefts, rights, names[0]), (right, rights, lefts, names[1])):
@@ -167,7 +166,7 @@ class _FilePairs:
     targets: Mapping[tuple[str, int | None], str]
 
     def compare(self, left: ListedFile, right: ListedFile) -> Iterator[PlanDifference]:
-        """Yield the differences of a file."""
+        """Yield the differences in a file."""
         yield from self._deletes(left, right)
         yield from self._attributes(left, right)
 
@@ -200,7 +199,7 @@ class _FilePairs:
                 yield self.context.difference(kind, path, text, delete=delete.path)
 
     def _numbers(self, path: str, left: ListedDelete, right: ListedDelete) -> Iterator[PlanDifference]:
-        """Yield a difference if a delete that both plans have differs in its sequence number or target."""
+        """Yield the differences in the sequence number and the target of a delete that both plans have."""
         names = self.context.names
         if None not in (left.sequence_number, right.sequence_number) and left.sequence_number != right.sequence_number:
             text = (
@@ -276,7 +275,7 @@ class _FilePairs:
     def _number(
         self, path: str, kind: PlanDifferenceKind, what: str, left: int | None, right: int | None
     ) -> Iterator[PlanDifference]:
-        """Yield a difference of two numbers, if both plans have the number."""
+        """Yield a difference between two numbers, if both plans have the number."""
         if left is not None and right is not None:
             yield self._unequal(path, kind, what, f"{left}", f"{right}")
 
@@ -286,7 +285,7 @@ class _FilePairs:
 
 
 def _paired(lefts: Iterable[ListedDelete], rights: Iterable[ListedDelete]) -> list[tuple[ListedDelete, ListedDelete]]:
-    """Return pairs of deletes in which one takes the place of the other: two vectors, or one file with other keys."""
+    """Return pairs of deletes that are likely the same delete: two vectors, or one file with different keys."""
     available = {_slot(delete): delete for delete in rights}
     pairs = []
     for delete in lefts:

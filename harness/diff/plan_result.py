@@ -12,7 +12,7 @@ from harness.diff.result import ComparisonOutcome, ComparisonResult, ReportProve
 from harness.errors import HarnessError, UnsupportedError, counted
 
 SERVER, CLIENT, SAVED = "server", "client", "saved"
-"""The kinds of plans: of the catalog's server, of harness from the metadata files, and a plan that was made before."""
+"""The kinds of plans: made by the catalog's server, made by harness from the metadata files, and made earlier."""
 
 
 class PlanDifferenceKind(enum.Enum):
@@ -28,7 +28,7 @@ class PlanDifferenceKind(enum.Enum):
     DROPPED_RESIDUAL = "dropped residual"
     WIDER_RESIDUAL = "wider residual"
     NARROWER_RESIDUAL = "narrower residual"
-    DIFFERENT_RESIDUAL = "different residual"  # it is invalid, or no rows were read and it may be equivalent
+    DIFFERENT_RESIDUAL = "different residual"  # the residual is invalid, or no rows were read and it may be equivalent
     PARTITION = "different partition"
     FORMAT = "different file format"
     FIRST_ROW_ID = "different first row id"
@@ -38,7 +38,7 @@ class PlanDifferenceKind(enum.Enum):
 
     @property
     def counts(self) -> bool:
-        """True if this kind of difference makes the two plans different."""
+        """True if the two plans differ because of a difference of this kind."""
         return self not in (PlanDifferenceKind.SKIPPED_FILE, PlanDifferenceKind.SIZE)
 
 
@@ -52,7 +52,7 @@ class PlanDifference:
         sentence: The difference in one line, without a period at the end. Paths inside the table are relative to it.
         delete: The recorded path of the delete file that differs, otherwise None.
         rows: For a file that one plan lacks, the number of its rows that match the filter. For a residual, the number
-            of rows for which it and the filter differ. None for other kinds, or if no rows were read.
+            of rows that only the residual or only the filter keeps. None for other kinds, or if no rows were read.
     """
 
     kind: PlanDifferenceKind
@@ -68,10 +68,10 @@ class PlanSide:
 
     Attributes:
         name: `server`, `client`, or `saved`.
-        files: The number of data files that it lists, or None if it could not be made.
-        deletes: The number of delete files and deletion vectors that it lists.
+        files: The number of data files in the plan, or None if the plan could not be made.
+        deletes: The number of delete files and deletion vectors in the plan.
         error: The error, if the plan could not be made.
-        refusal: The error with which harness refuses to read the plan, if it does. This is a difference, too.
+        refusal: The error if harness refuses to read the plan, otherwise None. A refusal counts as a difference.
     """
 
     name: str
@@ -91,15 +91,15 @@ class PlanComparison:
         where: The filter of the plans, or None for all rows.
         left: The left plan.
         right: The right plan.
-        differences: The differences of the first files that differ, in the order of the files. Incomplete if
+        differences: The differences in the first files that differ, in the order of the files. Incomplete if
             `truncated`.
-        counts: The number of all differences by kind, regardless of `differences`.
+        counts: The number of all differences by kind, including differences that are not in `differences`.
         files: The number of all data files that differ.
         truncated: True if `differences` does not hold all differences.
         notes: Sentences about properties of a whole plan that do not count as differences.
-        rows: The comparison of the rows of the files that differ in more than residuals and statistics. None if there
-            are no such files, or if no rows were read.
-        rows_read: True if rows of differing files may have been read to decide about differences.
+        rows: The comparison of the rows in files that differ in more than residuals and statistics. None if there are
+            no such files, or if no rows were read.
+        rows_read: True if the rows of differing files could be read to decide about differences.
         made: How the report was made, or None if it was not made by a command.
     """
 
@@ -165,7 +165,7 @@ class PlanComparison:
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        """Return the HTML report in a frame, and its text, for notebooks."""
+        """Return the HTML report in a frame and the text report, for notebooks."""
         from harness.diff.reports.html import notebook_frame
 
         return notebook_frame(self.to_html(), self.to_text())

@@ -1,4 +1,4 @@
-"""The plans that `harness.compare_plans` compares: how they are made, and how their rows are read."""
+"""The plans that `harness.compare_plans` compares: functions that make them and read their rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PHRASES = {SERVER: "the server's plan", CLIENT: "the client's plan", SAVED: "th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedScan:
-    """The read that is planned twice.
+    """The read that both plans are for.
 
     Attributes:
         client: The table, as opened with its metadata files.
@@ -48,7 +48,7 @@ class ComparedScan:
     condition: Filter | None
 
     def request(self) -> ScanRequest | None:
-        """Return the request for the plan of the server, with statistics. None: the table has no snapshot."""
+        """Return the request for the plan of the server, with statistics, or None if the table has no snapshot."""
         if self.selection.snapshot is None:
             return None
         schema = self.selection.schema
@@ -58,7 +58,7 @@ class ComparedScan:
         return replace(request, stats_fields=tuple(".".join(path) for path, f in named if f.id in types))
 
     def requested(self) -> Predicate:
-        """Return the condition that a server is asked for, which may be weaker than the filter."""
+        """Return the condition in the request to a server, which may be weaker than the filter."""
         request = self.request()
         if request is None or request.filter is None:
             return Constant(True)
@@ -71,9 +71,9 @@ class ComparedPlan:
 
     Attributes:
         info: The description for reports.
-        phrase: The plan in sentences, such as `the server's plan`.
-        listing: The files of the plan. Empty if it could not be made.
-        plan: The plan for reading rows. None if harness refuses to read it, or if it could not be made.
+        phrase: The plan in sentences, for example `the server's plan`.
+        listing: The files of the plan. Empty if the plan could not be made.
+        plan: The plan for reading rows. None if harness refuses to read the plan, or if the plan could not be made.
     """
 
     info: PlanSide
@@ -121,7 +121,7 @@ def _side(source: str | ScanPlan, name: str, phrase: str, scan: ComparedScan) ->
 
 
 def _server_plan(scan: ComparedScan) -> tuple[FileListing, PlannedScan | None, HarnessError | None]:
-    """Return the files of the server's plan, and the plan or the error with which harness refuses to read it."""
+    """Return the files in the server's plan, and either the plan to read or the error if harness refuses it."""
     source, selection = scan.server, scan.selection
     assert source is not None
     server = source.server

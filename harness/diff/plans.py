@@ -1,13 +1,13 @@
-"""The function `compare_plans`: whether the plan of a server is that of the table.
+"""The function `compare_plans`, which checks the plan of a server against the table's metadata.
 
     harness.compare_plans("prod.sales.orders", where="region = 'eu'")
 
-Plans are compared as lists of files (`harness.diff.plan_differences`). Rows are only read if the lists differ, and then
-only those of files that differ:
+Plans are compared as lists of files (`harness.diff.plan_differences`). Rows are only read if the lists differ, and only
+from files that differ:
 
 - A file that one plan lacks is a difference if one of its rows matches the filter.
 - A residual that is not equivalent to the filter is evaluated, together with the filter, on the rows of its files.
-- The rows of all other files that differ are read with both plans, and compared.
+- All other files that differ are read with both plans, and their rows are compared.
 """
 
 from __future__ import annotations
@@ -84,15 +84,17 @@ def compare_plans(
 
     Args:
         table: The table's name in a catalog, or its location, as for `open_table`.
-        plans: The left and the right plan. `server` is the plan of the catalog's server, `client` is our own plan from
-            the metadata files, and a `ScanPlan` is a plan that was made before, for the same snapshot and filter.
-        at: The snapshot, as for `harness.compare`. None: the current one.
+        plans: The left and the right plan. `server` is the plan of the catalog's server, `client` is the plan that
+            harness makes from the metadata files, and a `ScanPlan` is a plan that was made earlier, for the same
+            snapshot and filter.
+        at: The snapshot, as for `harness.compare`. None: the current snapshot.
         columns: The columns of the rows to compare. None: all columns.
         where: A boolean SQL expression in DuckDB's dialect: the filter of both plans. None: all rows.
         engine: The engine that reads rows for the comparison: `duckdb`, `spark`, or `oracle`.
-        rows: If False, no data file is read. Then a file that one plan lacks counts as a difference although none of
-            its rows may match the filter, and so does a residual that is written in another way than the filter.
-        max_files: The most files to show. All differences are counted.
+        rows: If False, no data file is read. Then a file that one plan lacks counts as a difference even if none of its
+            rows match the filter, and a residual counts as a difference if it is equivalent to the filter but written
+            differently.
+        max_files: The maximum number of files to show. All differences are counted.
         options: The options of `open_table`, except `planning`.
 
     Returns:
@@ -102,7 +104,7 @@ def compare_plans(
         RequestError: An argument is invalid, the table is no Iceberg table, or a saved plan is for another snapshot or
             filter.
         UnsupportedError: The catalog has no server that plans reads.
-        HarnessError: The table cannot be opened. If a plan cannot be made, the error is an outcome of the comparison.
+        HarnessError: The table cannot be opened. If a plan cannot be made, its error is stored in the comparison.
     """
     if isinstance(table, Table):
         raise RequestError("Cannot compare plans of an opened table: pass its name or location")
@@ -155,7 +157,7 @@ def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequ
 
     Args:
         open_planned: Opens the table, given a value of the option `planning`.
-        request: The plans, and how they are compared.
+        request: The plans, and the arguments of the comparison.
 
     Raises:
         HarnessError: As for `compare_plans`.
@@ -188,7 +190,7 @@ def compare_opened_plans(open_planned: Callable[[str], Table], request: PlanRequ
 
 
 def _iceberg_table(table: Table) -> tuple[IcebergTable, str]:
-    """Return the source of an Iceberg table, and its name for reports. Raise RequestError for another table."""
+    """Return the source of an Iceberg table, and its name for reports. Raise RequestError for other tables."""
     source = table._source
     if not isinstance(source, IcebergTable):
         raise RequestError(f"Cannot compare plans of {redact(source.location)}: it is not an Iceberg table")
@@ -196,7 +198,7 @@ def _iceberg_table(table: Table) -> tuple[IcebergTable, str]:
 
 
 _AffectedRows = Mapping[str, tuple[int, int]]
-"""By data file: the number of rows for which only a residual is true, and for which only the filter is true."""
+"""By data file: the number of rows that only the residual keeps, and the number of rows that only the filter keeps."""
 
 
 @dataclass(slots=True)
@@ -208,7 +210,7 @@ class _PlanComparer:
         sides: Both plans.
         request: The request.
         notes: Sentences for the report.
-        refusals: For each side, the error with which harness refuses to read its plan.
+        refusals: For each side, the error if harness refuses to read its plan, otherwise None.
     """
 
     scan: ComparedScan
@@ -241,9 +243,9 @@ class _PlanComparer:
     def run(self, comparison: PlanComparison) -> PlanComparison:
         """Return the comparison with the differences."""
         with phase("comparing files"):
-            found = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
-        self.notes += found.notes
-        differences = [*found.differences, *self._unshared_files(found)]
+            result = compare_listings(self.sides[0].listing, self.sides[1].listing, self._context)
+        self.notes += result.notes
+        differences = [*result.differences, *self._unshared_files(result)]
         with_other_rows = {each.file for each in differences if each.kind.counts and each.kind not in _SAME_ROWS}
         differences += self._residual_differences()
         rows = self._compare_rows(with_other_rows) if self.request.rows and with_other_rows else None
@@ -266,9 +268,9 @@ class _PlanComparer:
             rows=rows,
         )
 
-    def _unshared_files(self, found: ListingDifferences) -> Iterator[PlanDifference]:
-        """Yield the differences of files that only one plan lists."""
-        for number, files in ((0, found.only_left), (1, found.only_right)):
+    def _unshared_files(self, result: ListingDifferences) -> Iterator[PlanDifference]:
+        """Yield the differences in files that only one plan lists."""
+        for number, files in ((0, result.only_left), (1, result.only_right)):
             this, other = self.sides[number], self.sides[1 - number]
             skipped = other.listing.skipped
             for file in files:
@@ -278,7 +280,8 @@ class _PlanComparer:
             numbers = self._matching_rows(this, unknown) if self.request.rows and unknown else {}
             for path in unknown:
                 rows = numbers.get(path)
-                if rows == 0 and this.info.name != SERVER:  # the file is live
+                # The file is live, because only a server can list removed files.
+                if rows == 0 and this.info.name != SERVER:
                     yield self._skipped_file(path, this, other)
                 else:
                     yield self._unshared_file(path, rows, number)
@@ -298,7 +301,7 @@ class _PlanComparer:
         return self._context.difference(kind, path, text, rows=rows)
 
     def _matching_rows(self, side: ComparedPlan, paths: Sequence[str]) -> Mapping[str, int | None]:
-        """Return the number of rows that match the filter in each file of a plan, or nothing if it cannot be read."""
+        """Return the number of matching rows in each file of a plan, or nothing if the files cannot be read."""
         try:
             plan = replace(self._plan_of(side, paths), columns=(METADATA["_file"],))
             return {**dict.fromkeys(paths, 0), **dict(_counts_by_file(plan, ("true",)))}
@@ -307,12 +310,13 @@ class _PlanComparer:
             return {}
 
     def _plan_of(self, side: ComparedPlan, paths: Iterable[str], *, as_stated: bool = False) -> PlannedScan:
-        """Return the plan of some files of a side.
+        """Return a side's plan, restricted to some files.
 
-        If harness refuses to read the plan, or `as_stated` is True, the plan is read as it is stated.
+        If harness refuses to read the plan, or if `as_stated` is True, the result applies all deletes that the plan
+        lists for a file, without checks.
 
         Raises:
-            HarnessError: The plan cannot be read as it is stated, either.
+            HarnessError: The listed deletes cannot be applied, either.
         """
         paths = frozenset(paths)
         if side.plan is not None and not as_stated:
@@ -322,10 +326,10 @@ class _PlanComparer:
         return stated_plan(files, like, self._partitions, self.scan.client.path_map)
 
     def _compare_rows(self, paths: Iterable[str]) -> ComparisonResult:
-        """Compare the rows of some files, as both plans read them.
+        """Compare the rows that both plans return for some files.
 
-        If harness refuses to read a plan, which may only be noticed when its deletes are read, its rows are those that
-        a reader returns that follows the plan as it is stated.
+        Harness may only notice that a plan is invalid when it reads the plan's deletes. For a refused plan, compare the
+        rows of a reader that applies all listed deletes without checks.
         """
         result = self._compared_rows(paths, [False, False])
         errors = [result.left.error, result.right.error]
@@ -379,7 +383,7 @@ class _PlanComparer:
                 )
 
     def _files_by_residual(self, side: ComparedPlan) -> Mapping[str, list[ListedFile]]:
-        """Return the files of a plan by the JSON text of their residual, if they have one."""
+        """Return the files of a plan that have a residual, by the residual's JSON text."""
         by_text: dict[str, list[ListedFile]] = defaultdict(list)
         for file in side.listing.files:
             if file.residual is not None:
@@ -388,7 +392,7 @@ class _PlanComparer:
         return by_text
 
     def _files_with_other_residual(self, residual: Predicate, files: Sequence[ListedFile]) -> list[str]:
-        """Return the files in whose partition a residual is not written like the filter."""
+        """Return the files whose residual and filter have different normal forms for the partition of the file."""
         requested, schema = self.scan.requested(), self.scan.selection.schema
         if normal_form(residual) == normal_form(requested):
             return []
@@ -405,9 +409,9 @@ class _PlanComparer:
         return unequal
 
     def _affected_rows(self, residual: Predicate, paths: Sequence[str], side: ComparedPlan) -> _AffectedRows | None:
-        """Read files with our own plan, without a filter, and return the rows for which a residual is wrong.
+        """Count the rows that only a residual or only the filter keeps. Return None if the files cannot be read.
 
-        The result is None if the files cannot be read.
+        The files are read with our own plan and without a filter.
         """
         scan, requested = self.scan, self.scan.requested()
         schema = scan.selection.schema
@@ -425,7 +429,7 @@ class _PlanComparer:
     def _residual_difference(
         self, residual: Predicate, path: str, affected: _AffectedRows | None, side: ComparedPlan
     ) -> PlanDifference | None:
-        """Return the difference of a residual in one file, or None if no row of the file shows it."""
+        """Return the difference of a residual in one file, or None if the residual is right for every row."""
         is_dropped = isinstance(residual, Constant) and residual.value is True
         kinds = PlanDifferenceKind
         what = f"the residual {predicate_sql(residual, self.scan.selection.schema)}"

@@ -1,9 +1,9 @@
 """Storage options by path: plain options for whole stores, and options under a URI for the paths that start with it.
 
-A catalog lends credentials by prefix, and a user sets options by bucket. Both follow one rule: of all URIs that a path
-starts with, the options of the longest apply, and nothing of the others. The comparison is textual, as in the Iceberg
-REST specification, but ends at the bucket: `s3://lake/t` is a prefix of `s3a://lake/t2/f`, and `s3://lake` is none of
-`s3://lake2/f`.
+A catalog lends credentials by prefix, and a user sets options by bucket. Both follow one rule: the longest URI that a
+path starts with supplies all options of the path. The options of shorter URIs are ignored. Paths and URIs are compared
+as text, as the Iceberg REST specification requires, except that the whole bucket must match: `s3://lake/t` is a prefix
+of `s3a://lake/t2/f`, but `s3://lake` is not a prefix of `s3://lake2/f`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,14 @@ from harness.storage.paths import canonical_path
 
 
 class Owners:
-    """The URIs of options, for finding the one that a path belongs to. A server may lend options for many prefixes."""
+    """The URIs of options, with a fast search for the longest URI that a path starts with."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """Take the URIs, which may be only a scheme, for example `s3://`. Keys that are no URIs are ignored."""
+        """Index the URIs in `keys`.
+
+        Args:
+            keys: URIs, which may be only a scheme, for example `s3://`. Keys that are no URIs are ignored.
+        """
         self._keys: dict[str, str] = {}
         for key in keys:
             if "://" in key:
@@ -35,7 +39,7 @@ class Owners:
 
 
 def _start(key: str) -> str:
-    """Return the start of the text of all paths that belong to a URI."""
+    """Return the text that all paths below a URI start with."""
     root = canonical_path(key)
     is_whole = not root.path and not root.store.endswith("://")
     return f"{root.store}{root.path}{'/' if is_whole or (root.path and key.endswith('/')) else ''}"
@@ -59,26 +63,26 @@ def options_at(
 
 
 def plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that are not under a URI."""
+    """Return the plain options, which apply to whole stores."""
     return {key: value for key, value in options.items() if "://" not in key}
 
 
 def overridden(options: Mapping[str, Any], overrides: Mapping[str, Any], store: str) -> dict[str, Any]:
-    """Return options with others that take precedence.
+    """Return options, after replacing some of them by options that take precedence.
 
-    Options under a URI replace all options whose URIs start with it. Plain options replace the single options of the
-    same names that apply to their store.
+    An override under a URI replaces all options whose URIs start with it. A plain override replaces the options of the
+    same name that apply to its store.
 
     Args:
         options: The options.
         overrides: The options that take precedence.
-        store: The store to which plain options apply.
+        store: The store of the plain overrides.
     """
     above, owners = plain(overrides), Owners(overrides)
-    kept: dict[str, Any] = {}
+    merged: dict[str, Any] = {}
     for key, value in options.items():
         if "://" not in key:
-            kept[key] = value
+            merged[key] = value
         elif owners.of(key) is None:
-            kept[key] = {**value, **above} if canonical_path(key).store == store else value
-    return {**kept, **overrides}
+            merged[key] = {**value, **above} if canonical_path(key).store == store else value
+    return {**merged, **overrides}

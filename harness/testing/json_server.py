@@ -12,7 +12,7 @@ from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 HttpAnswer: TypeAlias = tuple[int, Mapping[str, str], Any]
-"""The status, the headers, and the body, which is sent as JSON unless it is bytes. None is no body."""
+"""The status, the headers, and the body. Bytes are sent unchanged, None as an empty body, and other values as JSON."""
 
 
 class JsonServer:
@@ -74,7 +74,7 @@ def _handler(server: JsonServer) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, status: int, headers: Mapping[str, str], content: Any) -> None:
             data = content if isinstance(content, bytes) else b"" if content is None else json.dumps(content).encode()
-            with contextlib.suppress(ConnectionError):  # the client does not wait for the answer
+            with contextlib.suppress(ConnectionError):  # the client may have closed the connection
                 self.send_response(status)
                 for name, value in {"Content-Type": "application/json", "Content-Length": len(data), **headers}.items():
                     self.send_header(name, str(value))

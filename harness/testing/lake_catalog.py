@@ -7,7 +7,7 @@
         my_engine.read(server.uri, "sales.orders")
         assert "POST /plan" in server.requests
 
-The tables are only read. Any client of an Iceberg REST catalog can use the server.
+The server never writes to the tables. Any client of an Iceberg REST catalog can use the server.
 
 Spec: Iceberg, open-api/rest-catalog-open-api.yaml.
 """
@@ -39,10 +39,10 @@ from harness.testing.plan_faults import PlanFault, parse_fault, plant, plant_in_
 from harness.writing.iceberg.builder import IcebergTable
 
 ServedTable: TypeAlias = IcebergTable | LakeTable | str | Path
-"""A table that a `LakeCatalog` can have: a built one, or the location of a directory or a metadata file."""
+"""A table that a `LakeCatalog` can serve: a table of a builder, or the location of a directory or a metadata file."""
 
 _HIDDEN = "metadata/hidden"
-"""The start of the names of metadata files that do not exist, within a table's location."""
+"""The start of the names of metadata files that do not exist, relative to a table's location."""
 _TABLE = "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
 _ENDPOINTS = (
     "GET /v1/{prefix}/namespaces",
@@ -60,10 +60,10 @@ class _Plan:
     Attributes:
         table: The name of the table.
         scan: The request.
-        polls: The number of times that the server still answers that the plan is not complete.
+        polls: The number of polls until the plan is complete.
         pages: The parts of the plan, once it is complete.
         tasks: The plan tasks that answers named.
-        is_cancelled: True once a client has cancelled it.
+        is_cancelled: True once a client has canceled the plan.
     """
 
     table: Name
@@ -83,22 +83,21 @@ class LakeCatalog(JsonServer):
         token: The bearer token that requests must carry, or None.
         mode: The `scan-planning-mode` of all tables: `server`, `client`, or None for none.
         calls: The planning calls that the server offers.
-        polls: The number of times that a client has to ask again before a plan is complete. 0: plans are complete at
-            once.
+        polls: The number of times that a client must poll before a plan is complete. 0: plans are complete at once.
         page: The number of data files in an answer. Further files are in plan tasks, which may lead to further plan
             tasks. None: all files are in one answer.
         delay_ms: The time before each answer to a planning call, in milliseconds.
-        credentials: Properties by path prefix, such as `{"s3://bucket/orders": {"s3.access-key-id": "…"}}`.
+        credentials: Properties by path prefix, for example `{"s3://bucket/orders": {"s3.access-key-id": "…"}}`.
         lend: The answers with credentials: `table` (loadTable), `plan` (planTableScan and fetchPlanningResult), and
-            `tasks` (fetchScanTasks). loadCredentials always has them.
-        lifetime_ms: The time after which credentials expire, in milliseconds. None: they do not.
+            `tasks` (fetchScanTasks). loadCredentials always returns them.
+        lifetime_ms: The time after which credentials expire, in milliseconds. None: they never expire.
         hides_metadata: If True, the paths of the metadata file and the manifest lists in answers do not exist, so that
             a client can only plan on the server.
-        encodes_bounds: If True, bounds of columns are the bytes in manifests, as hexadecimal digits, as in Iceberg's
-            Java library, whose client reads nothing else. If False, they are values, as the specification says.
+        encodes_bounds: If True, bounds of columns are sent as the bytes in manifests, in hexadecimal digits, which
+            Iceberg's Java client requires. If False, bounds are sent as values, as the specification requires.
         faults: The bugs of the server, as members of `PlanFault` or their values.
-        failures: Answers to return to planning calls before all others, in order.
-        planted: The faults that changed an answer so far.
+        failures: Answers to planning calls that the server returns before all others, in order.
+        planted: The faults that have changed an answer so far.
         plan_requests: The bodies of the requests for plans so far.
     """
 
@@ -138,7 +137,7 @@ class LakeCatalog(JsonServer):
         super().__exit__(*error)
 
     def add(self, name: str, table: ServedTable, **options: Any) -> None:
-        """Add a table, or replace the table of that name. Each request is answered from its current state.
+        """Add a table, or replace the table of the same name. Each request is answered from the table's current state.
 
         Args:
             name: The name, with a namespace, for example `sales.orders`.
@@ -148,7 +147,7 @@ class LakeCatalog(JsonServer):
         self._tables[parse_name(name)] = (table, options)
 
     def catalog(self, name: str = "lake") -> Catalog:
-        """Return this server as a catalog for `harness.open_table`. It needs no PyIceberg.
+        """Return this server as a catalog for `harness.open_table`. PyIceberg is not needed.
 
         Args:
             name: The name of the catalog in harness.
@@ -361,7 +360,7 @@ class LakeCatalog(JsonServer):
             self.planted.add(fault)
 
     def _part(self, plan_id: str, plan: _Plan, first: int, end: int) -> dict[str, Any]:
-        """Return the first of some pages of a plan, and plan tasks for the others, of which each has about half."""
+        """Return the first of some pages of a plan, with up to two plan tasks that share the remaining pages."""
         assert plan.pages is not None
         middle = (first + 1 + end) // 2
         rest = [pages for pages in ((first + 1, middle), (middle, end)) if pages[0] < pages[1]]
@@ -370,11 +369,11 @@ class LakeCatalog(JsonServer):
         return {**({"plan-tasks": names} if names else {}), **plan.pages[first].document(plan.scan)}
 
     def _lent_with(self, answer: Literal["table", "plan", "tasks"]) -> dict[str, Any]:
-        """Return the part of an answer that has credentials."""
+        """Return the credentials if this kind of answer has them, or else an empty object."""
         return self._lent() if answer in self.lend and self.credentials else {}
 
     def _lent(self) -> dict[str, Any]:
-        """Return the credentials as an answer has them."""
+        """Return the credentials in the form of an answer."""
         end = None if self.lifetime_ms is None else str(int(time.time() * 1000) + self.lifetime_ms)
         entries = []
         for prefix, config in self.credentials.items():
@@ -388,7 +387,7 @@ def _namespace(text: str) -> Name:
 
 
 def _expiry(key: str) -> str | None:
-    """Return the property with the time at which the credential in a property expires, or None if it is none."""
+    """Return the property that states when the credential in `key` expires, or None if there is no such property."""
     family = key.partition(".")[0]
     account = key.removeprefix("adls.sas-token")
     names = {"s3": "s3.session-token-expires-at-ms", "gcs": "gcs.oauth2.token-expires-at"}

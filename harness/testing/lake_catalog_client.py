@@ -1,4 +1,4 @@
-"""A client of an Iceberg REST catalog that needs no package besides harness, for tests with `LakeCatalog`."""
+"""A client of an Iceberg REST catalog that only needs harness, for tests with `LakeCatalog`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RestTransport:
         return self.server.name
 
     def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> protocol.Answer:
-        """Send a request, and return the answer, also if its status is an error."""
+        """Send a request, and return the answer, even if its status is an error."""
         method, path = call.value.split(" ")
         path = path.replace("{plan-id}", _quoted(plan_id or ""))
         query = {"planId": plan_id} if call is Call.CREDENTIALS and plan_id is not None else {}
@@ -80,7 +80,7 @@ class RestCatalog:
         return self._names("v1/namespaces", query, "namespaces")
 
     def tables(self, namespace: Name = ()) -> tuple[Name, ...]:
-        """Return the tables directly in a namespace. The root has none."""
+        """Return the tables directly in a namespace. The root has no tables."""
         if not namespace:
             return ()
         path = f"v1/namespaces/{_quoted(SEPARATOR.join(namespace))}/tables"
@@ -132,7 +132,7 @@ class RestCatalog:
         return tuple(sorted(names))
 
     def _ask(self, path: str, query: Mapping[str, str]) -> dict[str, Any] | None:
-        """Return the answer to a request, or None if what it asks for does not exist."""
+        """Return the answer to a request, or None if the server answers that the object does not exist."""
         try:
             return self.server.ask(path, query)
         except RefusedError as refused:
@@ -143,7 +143,7 @@ class RestCatalog:
     def _part(self, answer: Mapping[str, Any], key: str, kind: type[T]) -> T:
         value = answer.get(key) if isinstance(answer, dict) else None
         if not isinstance(value, kind):
-            # The value is not shown, because it may contain credentials.
+            # The message omits the value, because it may contain credentials.
             expected = f"expected {kind.__name__}, got {type(value).__name__}"
             self.server.failure(f"returned an invalid answer: {key}: {expected}", "CatalogAnswer")
         return value

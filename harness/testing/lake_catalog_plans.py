@@ -1,4 +1,4 @@
-"""The plans of `LakeCatalog`: the files of a scan as harness plans it, with all that manifests record about them."""
+"""The plans of `LakeCatalog`: the files of a scan as harness plans it, with their complete metadata."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ class PlannedTask:
 
     Attributes:
         file: The file, with all statistics that its manifest records.
-        deletes: The delete files and deletion vectors that apply to it.
-        residual: The condition that its rows must still satisfy, in Iceberg's JSON. None if the request has no filter.
+        deletes: The delete files and deletion vectors that apply to the file.
+        residual: The condition that the file's rows must still satisfy, in Iceberg's JSON. None if the request has no
+            filter.
     """
 
     file: DataFile
@@ -44,14 +45,14 @@ class PlannedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerScan:
-    """A request for a plan, in terms of the table.
+    """A request for a plan, with names and snapshots resolved in the table.
 
     Attributes:
         source: The table.
         schema: The schema whose names the request uses.
         filter: The filter in Iceberg's JSON, or None for all rows.
-        statistics: Ids of the fields whose statistics are asked for.
-        snapshots: The snapshot to read; or the snapshots whose appended files are read, if `is_range`.
+        statistics: Ids of the fields whose statistics are requested.
+        snapshots: The snapshot to read. If `is_range`, the snapshots whose appended files are read.
         is_range: True for a scan of appended files.
         encodes_bounds: True if answers have bounds as the bytes in manifests instead of values.
     """
@@ -68,13 +69,13 @@ class ServerScan:
 
     @property
     def metadata(self) -> TableMetadata:
-        """The metadata of the table, with the partition specs that only the headers of manifests have."""
+        """The metadata of the table, with the partition specs that only the headers of manifests contain."""
         metadata = self.source.metadata
         return replace(metadata, specs={**self._specs, **metadata.specs})
 
     @property
     def schemas(self) -> tuple[Schema, ...]:
-        """All schemas of the table, that of the request first."""
+        """All schemas of the table. The schema of the request comes first."""
         return read_schema_first(self.source.metadata.schemas, self.schema)
 
     def tasks(self) -> list[PlannedTask]:
@@ -139,7 +140,7 @@ class ServerScan:
         if self.filter is None:
             return PlannedTask(file=file, deletes=deletes)
         spec = self._specs[file.spec_id]
-        # Files of one partition share the mapping, which the cache keeps alive.
+        # Files in one partition share the mapping. The cache keeps it alive, so that no other mapping can get its id.
         _, residual = self._residuals.get(id(file.partition), (None, None))
         if residual is None:
             residual = residual_of(self.filter, spec, file.partition, self.schema)
@@ -148,13 +149,17 @@ class ServerScan:
 
 
 def residual_of(expression: Any, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Any:
-    """Return what is left of a condition for the rows of a partition: parts that the partition decides are constants.
+    """Return a condition without the parts that a partition decides.
 
     Args:
         expression: The condition in Iceberg's JSON.
         spec: The partition spec.
         values: The internal values of the partition by field id.
         schema: The schema of the condition.
+
+    Returns:
+        The condition that rows of the partition must still satisfy, in Iceberg's JSON. True or False if the partition
+        decides the whole condition.
     """
     match expression:
         case {"type": "and" | "or" as kind, "left": left, "right": right}:
@@ -209,7 +214,7 @@ def _deletes_of_files(plan: PlannedScan, entries: Sequence[ManifestEntry]) -> li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a plan, as one answer of the server holds it.
+    """A part of a plan in one answer of the server.
 
     Attributes:
         tasks: The data files.
@@ -221,7 +226,7 @@ class Page:
 
     @staticmethod
     def of_tasks(tasks: Sequence[PlannedTask]) -> Page:
-        """Return a page with the deletes of its tasks, each once."""
+        """Return a page with tasks and their deletes, each delete once."""
         deletes = {_key(delete): delete for task in tasks for delete in task.deletes}
         return Page(tasks=tuple(tasks), deletes=tuple(deletes.values()))
 
@@ -245,7 +250,7 @@ class Page:
 
 
 def _encoded_bounds(file: DataFile, document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the bounds in the description of a file as their bytes in the manifest, in hexadecimal digits."""
+    """Return the bounds in the description of a file as the bytes in its manifest, in hexadecimal digits."""
     bounds = {"lower-bounds": file.lower_bounds or {}, "upper-bounds": file.upper_bounds or {}}
     ids = {key: document[key]["keys"] for key in bounds if key in document}
     return {key: {"keys": ids[key], "values": [bounds[key][id_].hex().upper() for id_ in ids[key]]} for key in ids}
@@ -256,11 +261,11 @@ def _key(delete: DataFile) -> tuple[Any, ...]:
 
 
 class BadRequest(Exception):
-    """A request that the server refuses. The text says why."""
+    """A request that the server refuses. The text states the reason."""
 
 
 def scan_of(source: IcebergTable, request: Mapping[str, Any]) -> ServerScan:
-    """Return the scan for the body of a request `planTableScan`.
+    """Return the scan for the body of a `planTableScan` request.
 
     Raises:
         BadRequest: The request contradicts itself or names a snapshot or a column that does not exist.
@@ -309,7 +314,7 @@ class _Names:
 
     Attributes:
         fields: The id and the full name of each field, by the name in requests.
-        is_sensitive: False if letter case does not matter. The names in requests are then in lower case.
+        is_sensitive: True if letter case matters. If False, the keys of `fields` are in lower case.
     """
 
     fields: Mapping[str, tuple[int, str]]
@@ -322,18 +327,18 @@ class _Names:
         return _Names({name if is_sensitive else name.lower(): (id_, name) for name, id_ in ids.items()}, is_sensitive)
 
     def find(self, name: str) -> tuple[int, str]:
-        """Return the id and the full name of a field. Raises BadRequest if there is none."""
-        found = self.fields.get(name if self.is_sensitive else name.lower())
-        if found is None:
+        """Return the id and the full name of a field. Raise BadRequest if there is no such field."""
+        entry = self.fields.get(name if self.is_sensitive else name.lower())
+        if entry is None:
             raise BadRequest(f"there is no field {name!r}")
-        return found
+        return entry
 
     def ids(self, request: Mapping[str, Any], key: str) -> frozenset[int]:
         """Return the ids of the fields that a list in a request names."""
         return frozenset(self.find(name)[0] for name in request.get(key) or ())
 
     def resolve_terms(self, expression: Any) -> Any:
-        """Return a condition with the full names of its fields in the letter case of the schema."""
+        """Return a condition whose field names are full names, in the letter case of the schema."""
         if not isinstance(expression, dict):
             return expression
         return {

@@ -1,4 +1,4 @@
-"""Bugs of servers that plan scans, which `LakeCatalog` can have on request."""
+"""Bugs of servers that plan scans, for `LakeCatalog`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from harness.testing.lake_catalog_plans import Page, PlannedTask, ServerScan
 class PlanFault(enum.Enum):
     """A bug of a server that plans scans. Everything else in the plan stays right.
 
-    A bug shows only in plans that can have it: a table without deletes has none to lose. `LakeCatalog.planted` lists
-    the bugs that changed a plan. The first four are bugs of released software.
+    Some plans cannot show a bug: for example, deletes can only be lost if the table has deletes. `LakeCatalog.planted`
+    lists the bugs that changed a plan. The first four are bugs of released software.
     """
 
     DROPPED_RESIDUALS = "dropped-residuals"
@@ -24,31 +24,31 @@ class PlanFault(enum.Enum):
     IGNORED_DELETES = "ignored-deletes"
     """The delete files are listed, but no file refers to them (delta#7562)."""
     LAST_VECTOR = "last-vector"
-    """All files whose deletion vectors are in one Puffin file get the last vector of that file (iceberg#17497)."""
+    """Each file with a deletion vector in a Puffin file gets the last vector of that Puffin file (iceberg#17497)."""
     DELETES_OF_FIRST_PAGE = "deletes-of-first-page"
-    """Only the first answer has deletes. The answers about plan tasks have none (gravitino#12241)."""
+    """Only the first answer has deletes. Answers to requests for plan tasks have no deletes (gravitino#12241)."""
     MISSING_FILE = "missing-file"
     """The last data file is missing."""
     REMOVED_FILE = "removed-file"
-    """The plan also has a data file that an earlier snapshot had, and that a later snapshot removed."""
+    """The plan also lists a data file of an earlier snapshot that a later snapshot removed."""
     FILE_TWICE = "file-twice"
     """The first data file is listed twice."""
     OTHER_EQUALITY_DELETE = "other-equality-delete"
-    """A data file has an equality delete of another file instead of its own."""
+    """A data file has an equality delete of another file instead of the right equality delete."""
     VECTOR_OFFSET = "vector-offset"
     """The first deletion vector begins one byte later."""
     VECTOR_LENGTH = "vector-length"
     """The first deletion vector is one byte longer."""
     WIDER_RESIDUAL = "wider-residual"
-    """The first residual filter lacks the right part of an AND, or is `true`."""
+    """The first residual filter lacks the right part of an AND. A residual that is no AND becomes `true`."""
     PARTITION = "partition"
-    """The first partitioned data file has another value, or null, for the first field of its partition."""
+    """The first data file whose partition can be changed has another value, or null, for a partition field."""
     STATISTICS = "statistics"
-    """The first data file has one null more in each column. The request must ask for statistics."""
+    """The first data file has one more null in each column with a null count. The request must select statistics."""
 
 
 def parse_fault(fault: PlanFault | str) -> PlanFault:
-    """Return a fault, or raise RequestError if there is none of that name."""
+    """Return a fault, or raise RequestError if no fault has that name."""
     try:
         return PlanFault(fault)
     except ValueError:
@@ -57,13 +57,13 @@ def parse_fault(fault: PlanFault | str) -> PlanFault:
 
 
 def plant(fault: PlanFault, tasks: Sequence[PlannedTask], scan: ServerScan) -> list[PlannedTask]:
-    """Return the files of a plan with a fault, or the same files if the plan cannot have it."""
+    """Return the files of a plan with a fault, or the same files if the plan cannot have the fault."""
     change = _CHANGES.get(fault)
     return list(tasks) if change is None else list(change(tasks, scan))
 
 
 def plant_in_page(fault: PlanFault, page: Page, number: int) -> Page:
-    """Return a page of a plan with a fault, or an equal page if the page cannot have it."""
+    """Return a page of a plan with a fault, or an equal page if the page cannot have the fault."""
     match fault:
         case PlanFault.IGNORED_DELETES:
             return replace(page, tasks=tuple(replace(task, deletes=()) for task in page.tasks))
@@ -108,11 +108,11 @@ def _repeat_first_file(tasks: _Tasks, _: ServerScan) -> Sequence[PlannedTask]:
 def _swap_equality_delete(tasks: _Tasks, _: ServerScan) -> Sequence[PlannedTask]:
     keys = {delete.path: delete for task in tasks for delete in task.deletes if _is_equality_delete(delete)}
     for place, task in enumerate(tasks):
-        own = next((delete for delete in task.deletes if _is_equality_delete(delete)), None)
+        current = next((delete for delete in task.deletes if _is_equality_delete(delete)), None)
         paths = {delete.path for delete in task.deletes}
         other = next((delete for path, delete in keys.items() if path not in paths), None)
-        if own is not None and other is not None:
-            deletes = tuple(other if delete is own else delete for delete in task.deletes)
+        if current is not None and other is not None:
+            deletes = tuple(other if delete is current else delete for delete in task.deletes)
             return [*tasks[:place], replace(task, deletes=deletes), *tasks[place + 1 :]]
     return tasks
 

@@ -1,11 +1,11 @@
-"""Measure plans that a server makes against harness's own, for tables of 10, 1,000 and 100,000 files.
+"""Compare the costs of a server's plan and of harness's own plan, for tables of 10, 1,000, and 100,000 files.
 
     python programs/benchmarks/bench_server_plans.py
 
-The server is a `LakeCatalog` in another process, which sends 10,000 files in an answer. The time that it takes is
-printed apart, because the planner is harness's own. Requests to the catalog and files of metadata are counted. Both
-plans are made in turns, each of a table that was opened for it, and the median of the rounds is printed. The processor
-time of this process is what the client costs: transport, parsing, and building the plan.
+The server is a `LakeCatalog` in another process, which sends 10,000 files in each answer. The server's time is printed
+separately, because its planner is harness's own planner. Requests to the catalog and metadata files are counted. The
+two plans are made in turns, each with a newly opened table, and the median of the rounds is printed. The processor time
+of this process is the cost for the client: transport, parsing, and building the plan.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _READS = {"all": None, "one day of 100": _DAY}
 
 
 class _Timed(LakeCatalog):
-    """A server that adds up the seconds that it takes to make answers."""
+    """A server that measures the total seconds that it needs for its answers."""
 
     seconds = 0.0
 
@@ -52,7 +52,7 @@ class _Timed(LakeCatalog):
 
 
 def _serve(location: str, pipe: Connection) -> None:
-    """Serve a table until the pipe is closed. Each message is answered with the seconds and requests since the last."""
+    """Serve a table until the pipe is closed. Answer each message with the costs since the last message."""
     with _Timed(page=_PAGE) as server:
         server.add("bench.files", location)
         pipe.send(server.uri)
@@ -67,7 +67,7 @@ def _serve(location: str, pipe: Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """The costs of one plan: seconds by the clock, of the processor, and of the server; requests; files."""
+    """The costs of one plan: elapsed, processor, and server time in seconds, and the numbers of requests and files."""
 
     clock_s: float
     processor_s: float

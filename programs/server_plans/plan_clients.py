@@ -1,9 +1,9 @@
-"""Clients of an Iceberg REST catalog, each of which reads a table in an interpreter that has its package.
+"""Clients of an Iceberg REST catalog. Each client reads a table in an interpreter that has the client's package.
 
 The argument is the name of the client. Standard input has the read as a JSON object: the address of the catalog
-(`uri`), the table, and optionally `columns`, `where`, `snapshot_id`, `branch`, and `after`, the snapshot after which
-appended rows are read. Standard output gets the ids of the rows as a JSON list, or null if the client cannot express
-the read.
+(`uri`), the table, and optionally `columns`, `where`, `snapshot_id`, `branch`, and `after`. `after` selects the rows
+that were appended after this snapshot. Standard output gets the ids of the rows as a JSON list, or null if the client
+cannot express the read.
 """
 
 import importlib

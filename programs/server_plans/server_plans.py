@@ -1,7 +1,7 @@
 """Read tables of a `LakeCatalog` with several clients of Iceberg REST catalogs, and write docs/suite/server-plans.md.
 
 `python server_plans.py` prints the table. `--write` puts it into the page. Each client runs in its own interpreter, as
-`harness scenarios run` chooses it: HARNESS_READERS names the environments. Clients that are not installed are left out.
+in `harness scenarios run`: HARNESS_READERS names the environments. Only installed clients are run.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "suite" / "server-plans.md"
 START, END = "<!-- run: written by `nox -s readers -- plans` -->\n", "<!-- end of run -->\n"
 _LIMIT_S = 120
 _SHOWN = 200
-"""The number of characters of an error that the page shows."""
+"""The maximum number of characters of an error on the page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A read of a table whose plan the server makes.
+    """A read of a table with a plan of the server.
 
     Attributes:
         name: The name in the table.
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a client did: its mark in the table, and the error or the rows for the notes below it."""
+    """The outcome of a read: its mark in the table, and the error or the rows for the notes below the table."""
 
     mark: str
     note: str | None = None
@@ -64,7 +64,7 @@ _AND = {
     "left": {"type": "eq", "term": "region", "value": "eu"},
     "right": {"type": "gt", "term": "id", "value": 1},
 }
-"""The filters of two cases in Iceberg's JSON, which the client in Java takes."""
+"""The filters of two cases in Iceberg's JSON, for the client in Java."""
 
 
 def _rows(*ids: int) -> list[dict[str, Any]]:
@@ -185,33 +185,33 @@ def _command(client: str) -> tuple[str, ...]:
 
 
 def run(case: Case, command: Sequence[str]) -> Outcome:
-    """Read a table with the command of a client, and return what it did."""
+    """Read a table with the command of a client, and return the outcome."""
     with tempfile.TemporaryDirectory() as folder, LakeCatalog(**case.server) as server:
         table, read, expected = case.build(Path(folder) / "orders")
         server.add("sales.orders", table)
         request = json.dumps({"uri": server.uri, "table": "sales.orders", **read})
-        ran = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
-        asked = any(line == "POST /plan" for line in server.requests)
-        if ran.returncode:
-            last = _error(ran.stderr).replace(folder, "").replace(server.uri, "URI")
+        process = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=_LIMIT_S)
+        is_planned_by_server = any(line == "POST /plan" for line in server.requests)
+        if process.returncode:
+            last = _error(process.stderr).replace(folder, "").replace(server.uri, "URI")
             return Outcome("!", last if len(last) <= _SHOWN else f"{last[:_SHOWN]}…")
-        ids = json.loads(ran.stdout.splitlines()[-1])
+        ids = json.loads(process.stdout.splitlines()[-1])
     if ids is None:
         return Outcome("–")
     if Counter(ids) != Counter(expected):
         return Outcome("✗", f"returned {sorted(ids)}, expected {list(expected)}")
-    return Outcome("✓" if asked else "○")
+    return Outcome("✓" if is_planned_by_server else "○")
 
 
 def _error(output: str) -> str:
-    """Return the line of an output that says what failed: the first of a stack in Java, else the last."""
+    """Return the line of an output that describes the error: the last cause in Java, otherwise the last line."""
     lines = output.strip().splitlines()
     causes = [line for line in lines if line.startswith(("Exception in thread", "Caused by: "))]
     return causes[-1] if causes else lines[-1]
 
 
 def results(commands: Mapping[str, Sequence[str]]) -> dict[str, dict[str, Outcome]]:
-    """Return what each client did, by case and client."""
+    """Return the outcomes by case and client."""
     return {case.name: {client: run(case, command) for client, command in commands.items()} for case in CASES}
 
 
@@ -243,14 +243,14 @@ def main() -> None:
 
 
 def version(client: str, command: Sequence[str]) -> str:
-    """Return the version of a client's package. That of harness is left out: the page is of this version."""
+    """Return the version of a client's package, or an empty text for harness, because the page is part of harness."""
     if client == "harness":
         return ""
-    asking = [*command, "version"]
+    arguments = [*command, "version"]
     if client != "iceberg-java":
         package = "duckdb-extension-iceberg" if client == "duckdb-iceberg" else client
-        asking = [command[0], "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
-    return subprocess.run(asking, capture_output=True, text=True, check=True).stdout.strip()
+        arguments = [command[0], "-c", f"import importlib.metadata as m; print(m.version({package!r}))"]
+    return subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.strip()
 
 
 if __name__ == "__main__":

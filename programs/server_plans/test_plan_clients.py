@@ -1,4 +1,4 @@
-"""What the page about plans of servers says of each client that is installed."""
+"""The marks on the page about plans of servers, for each installed client."""
 
 import pytest
 from server_plans import CASES, END, PAGE, START, installed, run, version

@@ -1,4 +1,4 @@
-"""Answers of a planning server that lead elsewhere: to files outside of the table, other hosts, and other calls."""
+"""Answers of a planning server that name files outside of the table, other hosts, or other calls."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ NAME = "sales.t"
 
 
 class Elsewhere(JsonServer):
-    """A server that nobody should ask."""
+    """A server that must not receive any request."""
 
     def answer(self, method: str, path: str, *_: Any) -> Any:
         self.requests.append(f"{method} {path}")
@@ -91,7 +91,7 @@ def planned_path(server: LakeCatalog, kind: str) -> str:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_a_file_of_a_plan_elsewhere_is_not_read(tmp_path, elsewhere, connected, kind, place):
-    """The file at the other place is a copy, so that a read of it would return the right rows."""
+    """The file in the second place is a copy of the right file, so reading it would return the right rows."""
     (tmp_path / "t-evil").mkdir()
     with Moving() as server:
         server.add(NAME, iceberg(tmp_path, kind, str))
@@ -142,10 +142,10 @@ def test_a_redirected_call_is_not_sent_again(location, elsewhere, call, status):
 
 
 class Renaming(LakeCatalog):
-    """A server that names its plan otherwise.
+    """A server that changes the id of its plan.
 
     Attributes:
-        plan_id: The name.
+        plan_id: The changed id.
         paths: The paths of all requests, as they were sent.
     """
 

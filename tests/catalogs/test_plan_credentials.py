@@ -1,4 +1,4 @@
-"""Credentials that a server lends for a plan: which file is read with which, renewal, and where nothing is sent."""
+"""Credentials that a server lends for a plan: their files, their renewal, and places that get no request."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def buckets(tmp_path, monkeypatch) -> Buckets:
 
 @pytest.fixture
 def server(buckets, clock):
-    """A server with a table of three files in `eu`, `us`, and no directory, and a delete in `us` for each of them."""
+    """A server with a table of three files below `data`. A delete file in `data/us` applies to all of them."""
     table = IcebergTable.create(buckets.directory / TABLE, {"id": "long"}, recorded_location=f"s3://{TABLE}")
     places = ("data/eu/1.parquet", "data/us/2.parquet", "data/3.parquet")
     files = [table.write_data([{"id": 10 * number}, {"id": number}], path=path) for number, path in enumerate(places)]
@@ -151,7 +151,7 @@ def test_credentials_are_renewed_during_a_read(server, buckets, clock, calls, na
 
 
 def answer_expired(server: Lender, clock: Clock, renewed: Any) -> None:
-    """Let the credentials of plans expire before their answer arrives, and renew them with a certain answer."""
+    """Let the credentials of plans expire before the answer arrives, and return `renewed` for their renewal."""
     server.issuer.lifetime_ms = 60_000
 
     def spoil(document: dict[str, Any]) -> Any:
@@ -165,7 +165,7 @@ def answer_expired(server: Lender, clock: Clock, renewed: Any) -> None:
 
 @pytest.mark.parametrize("calls", [set(Call), set(Call) - {Call.CREDENTIALS}], ids=["offered", "not offered"])
 def test_a_renewal_without_credentials_is_an_error(server, buckets, clock, calls):
-    """The machine's own credentials are not sent in their place."""
+    """The credentials of this machine must not be sent instead."""
     server.names, server.calls = {f"s3://{TABLE}/": "t"}, frozenset(calls)
     answer_expired(server, clock, {"storage-credentials": []})
     with pytest.raises(
@@ -185,7 +185,7 @@ def test_a_failed_renewal_is_an_error_that_names_the_table(server, buckets, cloc
 
 
 def foreign(path: str) -> Any:
-    """Return a change of a plan: its delete file is at another path."""
+    """Return a change of a plan that replaces the path of its delete file."""
 
     def spoil(document: dict[str, Any]) -> Any:
         return json.loads(json.dumps(document).replace(f"{DATA}/us/d.parquet", path))
@@ -203,7 +203,7 @@ def foreign(path: str) -> Any:
     ],
 )
 def test_nothing_is_sent_to_a_foreign_location(server, buckets, path):
-    """The server lends credentials for it. Neither this file nor another one of the plan is requested."""
+    """The server lends credentials for the foreign location. No file of the plan may be requested."""
     server.names = {f"s3://{TABLE}/": "t", "s3://other/": "o", "s3://lake/u/": "u", "gs://lake/": "g"}
     server.spoil = foreign(path)
     with pytest.raises(OutsideTableError):
@@ -250,7 +250,7 @@ def test_an_address_of_the_server_gets_only_credentials_of_the_server(server, bu
 
 
 def test_files_that_are_mapped_elsewhere_need_no_credentials(server, buckets):
-    """Nothing is sent to the address of the server, so it does not matter that it came without credentials."""
+    """No request is sent to the store address that the server names, so this address needs no credentials."""
     server.issuer = SimpleNamespace(issue=lambda name: EVIL)
     server.names = {f"{DATA}/": "all"}
     table = opened(server, path_map={f"s3://{TABLE}": str(buckets.directory / TABLE)})

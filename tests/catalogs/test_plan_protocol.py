@@ -26,9 +26,9 @@ BUSY, DONE = Answer(status=503, document={}), Answer(status=204, document={})
 
 @dataclass
 class Script:
-    """A transport with answers for each request, such as `plan`, `result p`, or `tasks a`.
+    """A transport with answers for each request, for example `plan`, `result p`, or `tasks a`.
 
-    A request that is sent more often than it has answers gets the last one.
+    If a request is sent more often than it has answers, the last answer is repeated.
     """
 
     answers: Mapping[str, Any]
@@ -56,7 +56,7 @@ class Script:
 
 @dataclass
 class Waits:
-    """Waits that take no time, except on the clock."""
+    """Waits that only advance the clock."""
 
     at: float = 0.0
     waits: list[float] = field(default_factory=list)
@@ -147,7 +147,7 @@ def test_a_plan_has_the_files_of_all_its_answers(answers, files, sent):
 
 
 def test_each_answer_keeps_its_own_deletes():
-    """Indexes into `delete-files` count those of the same answer."""
+    """An index into `delete-files` refers to the list in the same answer."""
     first, second = ({"file-path": name, "content": "position-deletes"} for name in ("first", "second"))
     answers = {
         "plan": {**completed("a", plan_tasks=["x", "y"]), "delete-files": [first]},
@@ -457,7 +457,7 @@ def test_an_error_in_a_thread_ends_the_waits_of_the_others_and_cancels_the_plan(
 
 
 def test_the_order_of_pages_does_not_depend_on_the_order_of_answers():
-    """Each task is answered only after the next task. The tasks that it leads to follow it."""
+    """Each task is answered only after the next task, but its answer precedes the answers of the next task."""
     names = ["a", "b", "c", "d"]
     answered = {name: threading.Event() for name in names}
 
@@ -524,7 +524,7 @@ def test_a_plan_that_exceeds_a_limit_is_refused(limit, monkeypatch):
 
 
 def test_tasks_that_never_end_are_refused(monkeypatch):
-    """Each task names two new ones."""
+    """Each task names two new tasks."""
     monkeypatch.setattr(calls, "MOST_TASKS", 1000)
 
     class Endless(Script):

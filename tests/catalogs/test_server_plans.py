@@ -1,4 +1,4 @@
-"""Reads that the server of a catalog plans: the rows of tables, from the server's answers, data files, and deletes."""
+"""Reads with plans of a catalog's server: the rows that result from the server's answers, data files, and deletes."""
 
 from collections import Counter
 from datetime import UTC, datetime
@@ -71,7 +71,7 @@ def with_equality_deletes(directory):
     table.commit(add=[table.write_equality_deletes(["region"], [{"region": "us"}])])
     table.append(table.write_data(rows_of(2, 8)))
     table.commit(add=[table.write_equality_deletes(["id", "region"], [{"id": 8, "region": "us"}, {"id": 2}])])
-    # The first delete is older than the second file. The last one compares (2, null) with (2, us).
+    # The first delete is older than the second data file. The last delete compares (2, null) with (2, us).
     return table, [(3, "eu"), (1, "eu"), (5, "eu"), (2, "us")]
 
 
@@ -98,7 +98,7 @@ def with_evolved_spec(directory):
     table.append(first)
     table.set_partition_spec([("id", "bucket[4]"), ("region", "identity")])
     table.append(*table.write_partitioned(rows_of(3, 4)))
-    table.commit(add=[table.write_equality_deletes(["id"], [{"id": 3}], spec_id=0)])  # of all partitions
+    table.commit(add=[table.write_equality_deletes(["id"], [{"id": 3}], spec_id=0)])  # in all partitions
     table.commit(add=[table.write_position_deletes([(first, 1)])])
     return table, [(1, "eu"), (4, "us")]
 
@@ -217,9 +217,9 @@ def test_moments(server, tmp_path):
 
 
 def test_names_that_mean_two_columns_are_not_sent(server, tmp_path):
-    """Servers differ in whose schema has the names, and here `region` is two columns."""
+    """Servers resolve names in different schemas, and here the name `region` belongs to two columns."""
     table, _ = with_evolved_schema(tmp_path / "orders")
-    table.create_branch("side", table.snapshots[0]["snapshot-id"])  # its snapshot has the old schema
+    table.create_branch("side", table.snapshots[0]["snapshot-id"])  # the snapshot of this branch has the old schema
     served = opened(server, table)
     rows = served.snapshot("side").to_duckdb(columns=["id"], where="region = 'new' AND id = 1")
     assert values(rows) == Counter([(1,)])
@@ -303,7 +303,7 @@ def test_what_needs_metadata_files_is_refused(server, tmp_path):
 
 
 class Edited(LakeCatalog):
-    """A server that changes its plans."""
+    """A server that edits its plans."""
 
     def __init__(self, edit):
         super().__init__()
@@ -337,14 +337,14 @@ def of_another_partition(answer):
 
 
 def all_with_the_last_vector(answer):
-    """Bug iceberg#17497."""
+    """Reproduce bug iceberg#17497."""
     last = len(answer["delete-files"]) - 1
     for task in answer["file-scan-tasks"]:
         task["delete-file-references"] = [last]
 
 
 def unnamed_last_vector_for_one_file(answer):
-    """Bug iceberg#17497, if the condition leaves one data file and the plan does not say whose the vector is."""
+    """Reproduce bug iceberg#17497 if the plan has one data file and does not name the vector's data file."""
     answer["delete-files"] = [dict(answer["delete-files"][-1])]
     del answer["delete-files"][0]["referenced-data-file"]
     answer["file-scan-tasks"] = [{**answer["file-scan-tasks"][0], "delete-file-references": [0]}]
@@ -380,7 +380,7 @@ def test_contradicting_plans_are_errors(build, edit, error, cause, tmp_path):
 
 
 def test_position_deletes_that_the_server_forgets_are_an_error(tmp_path):
-    """Another data file has the same delete file, whose rows show what is missing."""
+    """The same delete file applies to another data file, so its rows reveal the missing delete."""
     table, _ = with_position_deletes(tmp_path / "orders")
 
     def forget(answer):
@@ -422,7 +422,7 @@ def test_position_deletes_of_another_partition(build, tmp_path):
 
 
 def test_many_sets_of_equality_deletes(server, tmp_path):
-    """More sets than are joined one by one in plans with sequence numbers."""
+    """There are more sets than harness joins one by one in plans with sequence numbers."""
     table = table_of(tmp_path / "orders")
     for number in range(70):
         table.commit(
@@ -461,7 +461,7 @@ def with_appends(directory):
     appended = [
         *((1, "eu", "old", "insert", 0, ids[0]), (2, "us", "old", "insert", 0, ids[0])),
         *((3, "eu", "old", "insert", 2, ids[2]), (4, "us", "old", "insert", 2, ids[2])),
-        (5, "eu", "new", "insert", 3, ids[4]),  # the commit that rewrites has no number
+        (5, "eu", "new", "insert", 3, ids[4]),  # the commit that rewrites files has no number
     ]
     assert second == ids[2]
     return table, appended
@@ -494,7 +494,7 @@ def test_a_file_that_is_appended_twice(server, tmp_path):
 
 
 class _InclusiveCatalog(LakeCatalog):
-    """A server whose ranges have the files of the snapshot at which they start, as Iceberg's own server (1.12.0).
+    """A server whose ranges include the files of their start snapshot, like Iceberg's own server (1.12.0).
 
     `parents` has the parent of each snapshot.
     """
@@ -539,7 +539,7 @@ def test_appends_of_a_server_that_refuses_empty_ranges(server, tmp_path):
     server.failures = [error_answer(400, "IllegalArgumentException", "the start is no ancestor of the end")]
     second = table.snapshots[1]["snapshot-id"]
     assert values(served.changes(second, mode="appends", columns=["id"]).to_duckdb()) == Counter([(3,), (4,)])
-    # One request for each of the snapshots, and one for the range of a snapshot that appended for sure.
+    # There is one request for each snapshot, and one request that checks if a range includes its start snapshot.
     ranges = [(body["start-snapshot-id"], body["end-snapshot-id"]) for body in server.plan_requests]
     third, fourth = (snapshot["snapshot-id"] for snapshot in table.snapshots[2:])
     assert ranges == [(second, third), (third, third), (third, fourth)]

@@ -22,7 +22,7 @@ def table(tmp_path):
 
 @pytest.fixture
 def served(table, monkeypatch):
-    """Return a function that runs the command on the table in a server with faults."""
+    """Return a function that runs the command on a table that a server with faults serves."""
     open_table = harness.open_table
 
     def run(*words, faults=(), name="sales.orders"):

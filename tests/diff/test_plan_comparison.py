@@ -1,4 +1,4 @@
-"""Comparisons of two plans of one snapshot: of hand-made lists of files, and of the plans of a server with bugs."""
+"""Comparisons of two plans of one snapshot, with hand-made lists of files and with plans of servers that have bugs."""
 
 import math
 from dataclasses import replace
@@ -71,7 +71,7 @@ COUNTS = {"null_value_counts": {1: 3}}
 BOUNDS = {"lower_bounds": {1: 5}, "upper_bounds": {1: 9}}
 
 
-def found(left, right):
+def differences_of(left, right):
     """Return the differences of two lists of files."""
     return compare_listings(
         *(FileListing(files=files, deletes=tuple(d for f in files for d in f.deletes)) for files in (left, right)),
@@ -96,7 +96,7 @@ def found(left, right):
     ],
 )
 def test_plans_that_state_the_same(left, right):
-    assert found([left], [right]).differences == ()
+    assert differences_of([left], [right]).differences == ()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_plans_that_state_the_same(left, right):
     ids=str,
 )
 def test_a_difference_of_a_file(left, right, kind, text):
-    (difference,) = found([left], [right]).differences
+    (difference,) = differences_of([left], [right]).differences
     assert (difference.kind, difference.sentence) == (kind, f"data/1.parquet: {text}")
     assert kind.counts is (kind is not Kind.SIZE)
 
@@ -216,13 +216,13 @@ def test_a_vector_of_another_file_is_named():
     first, second = "lake/t/data/1.parquet", "lake/t/data/2.parquet"
     right = [listed(vector(4, target=first)), listed(vector(50, target=second), path=second)]
     left = [listed(vector(50, target=None)), listed(vector(50, target=None), path=second)]
-    (difference,) = found(left, right).differences
+    (difference,) = differences_of(left, right).differences
     assert "at offset 50 of data/9.puffin (40 bytes, which is for data/2.parquet)" in difference.sentence
 
 
 def test_files_that_one_plan_lists_alone_or_twice():
     one, two, three = (listed(path=f"lake/t/data/{n}.parquet") for n in (1, 2, 3))
-    result = found([one, two, two], [one, three])
+    result = differences_of([one, two, two], [one, three])
     assert [each.sentence for each in result.differences] == ["data/2.parquet: the server's plan lists the file twice"]
     assert (result.only_left, result.only_right) == ((two,), (three,))
 
@@ -230,7 +230,7 @@ def test_files_that_one_plan_lists_alone_or_twice():
 def test_properties_that_one_plan_lacks_are_noted_once():
     left = [listed(path=f"{n}") for n in range(9)]
     right = [listed(path=f"{n}", number=n, first_row_id=n) for n in range(9)]
-    assert found(left, right).notes == (
+    assert differences_of(left, right).notes == (
         "the server's plan has no sequence numbers, so they are not compared",
         "the server's plan has no first row ids, so they are not compared",
     )
@@ -257,13 +257,14 @@ SCHEMA = {"id": "long", "region": "string"}
 def tables(tmp_path_factory):
     """Return tables by name.
 
-    - keys: files with ids 1 to 3, 4 to 6, and 7 to 9. An equality delete of id 2 applies to the first, and one of ids
-      1, 5, and 8 to all. The newest manifest comes first, with the last two files.
-    - vectors: files with ids 1 to 3 and 4 to 6, of which vectors in one Puffin file delete id 1, and ids 5 and 6.
-    - partitions: files with ids 1 to 3 in eu, and 4 to 6 in us, of which a position delete file each deletes ids 1
+    - keys: files with ids 1 to 3, 4 to 6, and 7 to 9. An equality delete of id 2 applies to the first file, and an
+      equality delete of ids 1, 5, and 8 applies to all files. The newest manifest comes first, with the last two files.
+    - vectors: files with ids 1 to 3 and 4 to 6. The first file has a vector that deletes id 1, and the second file has
+      a vector that deletes ids 5 and 6. Both vectors are in one Puffin file.
+    - partitions: files with ids 1 to 3 in eu, and 4 to 6 in us. A position delete file for each of them deletes ids 1
       and 4.
     - plain: files with ids 4 and 6, and 7 and 9. Their bounds do not exclude ids 5 and 8.
-    - history: a file with ids 1 to 3 that a later commit replaced by one with ids 4 to 6.
+    - history: a file with ids 1 to 3. A later commit replaced it by a file with ids 4 to 6.
     """
     directory = tmp_path_factory.mktemp("lake")
     keys = IcebergTable.create(directory / "keys", SCHEMA)
@@ -289,7 +290,7 @@ def tables(tmp_path_factory):
 
 
 def compared(tables, name, *faults, page=None, **arguments):
-    """Return the comparison of the plan of a server with faults with our own."""
+    """Compare the plan of a server with faults with harness's own plan."""
     with LakeCatalog(faults=faults, page=page) as server:
         server.add(f"sales.{name}", tables[name])
         comparison = harness.compare_plans(f"sales.{name}", catalog=server.catalog(), **arguments)
@@ -352,7 +353,7 @@ def test_a_plan_that_harness_refuses_when_it_reads_the_deletes(tmp_path):
     table.commit(add=[positions, keys])
 
     def change(document):
-        """Drop the equality delete of the first file, and the position deletes of the second."""
+        """Drop the equality delete of the first file, and the position deletes of the second file."""
         places = {delete["content"]: place for place, delete in enumerate(document["delete-files"])}
         for task in document["file-scan-tasks"]:
             content = "position-deletes" if task["data-file"]["file-path"] == first.path else "equality-deletes"
@@ -391,7 +392,7 @@ def test_wrong_statistics_do_not_need_a_read(tables):
 @pytest.mark.parametrize(
     ("name", "fault", "where", "kind", "numbers"),
     [
-        # ids 4 and 6, and 7 and 9, and 3 are left after deletes
+        # After deletes, the first file has id 3, the second has ids 4 and 6, and the third has ids 7 and 9.
         ("keys", PlanFault.DROPPED_RESIDUALS, "id <> 6", Kind.DROPPED_RESIDUAL, [1]),
         ("vectors", PlanFault.DROPPED_RESIDUALS, "id > 2 AND id < 9", Kind.DROPPED_RESIDUAL, [1]),
         ("partitions", PlanFault.DROPPED_RESIDUALS, "region = 'eu' AND id > 2", Kind.DROPPED_RESIDUAL, [1]),
@@ -430,7 +431,7 @@ def test_without_reads_a_residual_counts_by_how_it_is_written(tables):
 
 
 class ChangingCatalog(LakeCatalog):
-    """A server whose plans a function changes."""
+    """A server with a function that changes its plans."""
 
     def __init__(self, change):
         super().__init__()
@@ -444,7 +445,7 @@ class ChangingCatalog(LakeCatalog):
 
 
 def changed(tables, name, change, **arguments):
-    """Return the comparison of a plan that a function changed with our own."""
+    """Compare a plan that a function changed with harness's own plan."""
     with ChangingCatalog(change) as server:
         server.add(f"sales.{name}", tables[name])
         return harness.compare_plans(f"sales.{name}", catalog=server.catalog(), **arguments)
@@ -539,7 +540,7 @@ def test_position_delete_files_whose_bounds_exclude_a_file_are_optional(tmp_path
     listing = client_listing(source, source.select(None), None)
     required = {file.file.path: [d.path for d in file.deletes] for file in listing.files}
     optional = {file.file.path: [d.path for d in file.optional] for file in listing.files}
-    # the second file is within the bounds, so only reading the delete file shows that it has no row for it
+    # The bounds include the second file. Only the content of the delete file shows that it names no row of this file.
     assert required == {**{file.path: [delete.path] for file in files[:3]}, files[3].path: []}
     assert optional == {**{file.path: [] for file in files[:3]}, files[3].path: [delete.path]}
 

@@ -1,4 +1,4 @@
-"""Conditions in Iceberg's JSON mean what predicates mean, by an evaluator written from the REST specification."""
+"""Conditions in Iceberg's JSON and predicates select the same rows, by an evaluator based on the REST specification."""
 
 import math
 import uuid
@@ -36,8 +36,8 @@ FLOATS = (-math.inf, -1.5, -0.0, 0.0, 1.5, math.inf, math.nan)
 DAY_US = 86_400 * 10**6
 TEXTS = ("", "a", "ab", "ab%", "b", "\U0001f600", "\uffff")
 LATE = 2_932_897  # the day 10000-01-01
-UNWRITABLE = (-719_163, LATE, LATE * DAY_US)  # dates and times that Python's dates do not have
-# For each column: its type, the values of rows and literals, and values that only literals have.
+UNWRITABLE = (-719_163, LATE, LATE * DAY_US)  # dates and times outside the range of Python's dates
+# For each column: its type, the values of rows and literals, and values that occur only as literals.
 COLUMNS: Mapping[str, tuple[dt.Type, tuple[Any, ...], tuple[Any, ...]]] = {
     "int": (dt.IntegerType(32), (-(2**31), -1, 0, 1, 2**31 - 1), (2**31, -(2**31) - 1)),
     "long": (dt.IntegerType(64), (-(2**63), 0, 2**53 + 1, 2**63 - 1), (2**63,)),
@@ -101,7 +101,10 @@ predicates = st.recursive(st.sampled_from(PREDICATES) | constants, parts, max_le
 
 
 def rows_of(seed: int) -> Iterator[Row]:
-    """Yield some rows. Hypothesis draws only their seed, because drawing each value would take most of the time."""
+    """Yield some rows.
+
+    Hypothesis draws only the seed, because drawing each value would take most of the time.
+    """
     random = Random(seed)
     for _ in range(6):
         row = {50: random.choice((True, None)), 51: None}
@@ -135,7 +138,7 @@ def holds(condition: Any, row: Row, *, signed_zeros: bool = False, ordered_nan: 
         condition: The condition.
         row: Internal values by field id.
         signed_zeros: True for servers that order -0.0 below 0.0, as Java does.
-        ordered_nan: False for servers that decide by bounds, which leave out NaN, so that no NaN satisfies `gt`.
+        ordered_nan: False for servers that evaluate bounds. Bounds leave NaN out, so no NaN satisfies `gt`.
     """
 
     def key(value: Any) -> Any:
@@ -183,7 +186,7 @@ def holds(condition: Any, row: Row, *, signed_zeros: bool = False, ordered_nan: 
 
 
 def decode(literal: Any, type_: dt.Type) -> Any:
-    """Return the internal value of a literal, by the standard library."""
+    """Return the internal value of a literal, decoded with the standard library."""
     day, second = timedelta(days=1), timedelta(seconds=1)
     match type_:
         case dt.DateType():
@@ -216,7 +219,7 @@ def value_of(row: Row) -> Any:
 
 
 def check_written(predicate: Predicate, rows: Iterable[Row]) -> None:
-    """Check that the condition of a predicate is true for the rows for which the predicate is true."""
+    """Check that every row that satisfies a predicate also satisfies the condition that is written for it."""
     expression = expression_of(predicate, SCHEMA)
     if expression is None:
         return

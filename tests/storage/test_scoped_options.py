@@ -90,7 +90,7 @@ def test_options_of_the_user_take_precedence(overrides: dict[str, Any], expected
 
 @dataclass
 class OpenedStores:
-    """The options with which stores were opened, and the options with which each file was read."""
+    """A record of the options with which each store was opened and each file was read."""
 
     opened: list[Mapping[str, object]] = field(default_factory=list)
     reads: dict[str, list[Mapping[str, object]]] = field(default_factory=dict)

@@ -23,7 +23,7 @@ def installed() -> None:
 
 @pytest.fixture
 def location(tmp_path: Path, options: dict[str, Any]) -> str:
-    """A table with a file in each of three places, and a delete of a row of each file."""
+    """A table with a file in each of three places, and a position delete in each file."""
     location = f"s3://{BUCKET}/{tmp_path.name}"
     table = IcebergTable.create(tmp_path / "t", {"id": "long"}, recorded_location=location)
     files = [table.write_data([{"id": 10 * number}, {"id": number}], path=path) for number, path in enumerate(PLACES)]

@@ -1,4 +1,4 @@
-"""The REST catalog of `harness.testing`: its answers, written by hand from Iceberg's REST specification."""
+"""The REST catalog of `harness.testing`. The expected answers are written by hand from Iceberg's REST specification."""
 
 import datetime as dt
 import json
@@ -45,7 +45,7 @@ def orders(tmp_path) -> IcebergTable:
 
 @pytest.fixture
 def vectors(tmp_path) -> IcebergTable:
-    """A table with the files a, b, and c of two rows each, and a Puffin file with a vector for a and one for c."""
+    """A table with the files a, b, and c of two rows each, and a Puffin file with vectors for a and c."""
     table = IcebergTable.create(tmp_path / "vectors", {"id": "long"}, format_version=3)
     a, b, c = (
         table.write_data([{"id": first}, {"id": first + 1}], path=f"{name}.parquet")
@@ -70,7 +70,7 @@ def ask(server: LakeCatalog, method: str, path: str, body: object = None, token:
 
 
 def plan(server: LakeCatalog, table: IcebergTable, **request: Any) -> dict[str, Any]:
-    """Return the answer to a request for a plan of a table, which becomes `sales.orders`."""
+    """Add a table as `sales.orders`, and return the answer to a request for its plan."""
     server.add("sales.orders", table)
     status, answer = ask(
         server, "POST", f"{ORDERS}/plan", {key.replace("_", "-"): value for key, value in request.items()}
@@ -80,7 +80,7 @@ def plan(server: LakeCatalog, table: IcebergTable, **request: Any) -> dict[str, 
 
 
 def pages(server: LakeCatalog, answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a completed plan's answer, and the answers about its plan tasks, and about theirs."""
+    """Return a completed plan's answer, and the answers to all plan tasks that the answers name."""
     result, names = [answer], list(answer.get("plan-tasks", ()))
     while names:
         status, page = ask(server, "POST", f"{ORDERS}/tasks", {"plan-task": names.pop(0)})
@@ -91,8 +91,11 @@ def pages(server: LakeCatalog, answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def tasks_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[tuple[str, list[tuple[Any, ...]], Any]]:
-    """Return, for each file of a plan: its name, the name, offset, and length of each delete, and its residual."""
-    found = []
+    """Return the name, the deletes, and the residual of each file in a plan.
+
+    A delete is described by its name, offset, and length.
+    """
+    result = []
     for page in pages(server, plan(server, table, **request)):
         deletes = [
             (os.path.basename(each["file-path"]), each.get("content-offset"), each.get("content-size-in-bytes"))
@@ -101,8 +104,8 @@ def tasks_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[t
         for task in page["file-scan-tasks"]:
             places = task.get("delete-file-references", ())
             name = os.path.basename(task["data-file"]["file-path"])
-            found.append((name, [deletes[place] for place in places], task.get("residual-filter")))
-    return sorted(found, key=lambda each: each[0])
+            result.append((name, [deletes[place] for place in places], task.get("residual-filter")))
+    return sorted(result, key=lambda each: each[0])
 
 
 def names_of(server: LakeCatalog, table: IcebergTable, **request: Any) -> list[str]:
@@ -537,7 +540,7 @@ def test_the_catalog_has_the_credentials_of_tables_and_of_plans(server, orders):
     assert located.renew().storage_options == located.storage_options
     planned = located.server.located([Credential("s3://c/t", {"s3.access-key-id": "p"})], ["s3://c/t/a", "s3://b/x"])
     assert planned.storage_options == {"s3://b": {"key": "k"}, "s3://c/t": {"key": "p"}}
-    assert planned.expires_ms == located.expires_ms  # that of the table's own credentials, which stay in use
+    assert planned.expires_ms == located.expires_ms  # the expiry of the table's own credentials, which are still used
 
 
 @pytest.mark.parametrize("key", ["metadata", "metadata-location", "config", "storage-credentials"])
@@ -551,7 +554,7 @@ def test_the_catalog_refuses_invalid_answers(orders, key):
         server.add("sales.orders", orders)
         with pytest.raises(StorageError, match=f"returned an invalid answer: {key}: expected .*, got float") as caught:
             server.catalog().locate(("sales", "orders"))
-    assert "0.125" not in caught.value.message  # it may contain credentials
+    assert "0.125" not in caught.value.message  # the value may contain credentials
 
 
 def test_requests_are_answered_at_the_same_time(server, orders):
@@ -583,12 +586,12 @@ def test_answers_can_be_changed_by_a_subclass(orders):
         assert plan(server, orders)["future"] == 1
 
 
-# The faults. Each test has the whole plan without and with the fault.
+# The faults. Each test compares the whole plan without the fault and with the fault.
 
 
 @pytest.mark.parametrize("fault", PlanFault)
 def test_each_fault_changes_a_plan_that_can_have_it(server, tmp_path, fault):
-    """The plan with the fault differs from the right one, and says so; a plan that cannot have it is unchanged."""
+    """A fault changes the right plan and is listed in `planted`. A plan that cannot have the fault is unchanged."""
     table = IcebergTable.create(
         tmp_path / "t", {"id": "long", "region": "string"}, format_version=3, partition_spec=[("region", "identity")]
     )
@@ -674,7 +677,7 @@ def test_missing_removed_and_repeated_files(server, orders):
     orders.append(removed)
     orders.commit(remove=[removed])
     assert [name for name, _, _ in faulty(server, PlanFault.REMOVED_FILE, orders)] == [*right, "removed.parquet"]
-    # A file that the filter excludes would not change rows.
+    # A file that the filter excludes would not change the rows.
     assert [
         name for name, _, _ in faulty(server, PlanFault.REMOVED_FILE, orders, filter={**REGION, "value": "us"})
     ] == ["1-us.parquet"]

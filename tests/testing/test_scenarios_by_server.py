@@ -1,4 +1,4 @@
-"""Every scenario of an Iceberg table whose rows are expected, read through a server that plans."""
+"""Every scenario of an Iceberg table with expected rows, read with the plans of a server."""
 
 import operator
 
@@ -13,7 +13,8 @@ from harness.suite.scenarios.verifying import verify
 from harness.testing.lake_catalog import LakeCatalog
 
 UNLIKE_OTHER_SERVERS = {
-    "iceberg/changes/merged-manifests",  # a manifest states wrongly that a file is new, which a server believes
+    # A manifest wrongly states that a file is new, and a server trusts this statement.
+    "iceberg/changes/merged-manifests",
     "iceberg/manifests/spec-in-the-header-alone",  # the metadata that the server sends lacks a partition spec
 }
 SCENARIOS = [scenario for scenario in find("iceberg/*") if scenario.name not in UNLIKE_OTHER_SERVERS]
@@ -37,7 +38,7 @@ def test_rows(scenario, server, tmp_path):
     for expectation in filter(is_planned_by_servers, built.expectations):
         prefixes = harness.open_table(built.address, **expectation.opening)._source.path_map
         if len(prefixes.prefixes) > prefixes.explicit_count:
-            continue  # a table that was moved, of which a catalog knows nothing
+            continue  # the table was moved, but a catalog does not know about moves
         server.add("sales.orders", built.address, **expectation.opening)
         options = {"catalog": server.catalog(), "allowed_roots": [str(tmp_path)], **expectation.opening}
         faults[expectation.number] = verify(expectation, lambda each, options=options: read(each, options))

@@ -9,7 +9,7 @@
     missing delete (1)
       data/3.parquet: the server's plan lacks the equality delete data/4-deletes.parquet (keys id)
 
-All functions are pure functions of a `PlanComparison`.
+All functions depend only on their arguments.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def to_text(comparison: PlanComparison, width: int | None = None) -> str:
 
     Args:
         comparison: The comparison.
-        width: The largest width of tables of rows, in terminal cells. None for the default width.
+        width: The maximum width of tables of rows, in terminal cells. None for the default width.
     """
     parts = [
         [f"{comparison.outcome.value}: {visible(comparison.sentence)}"],
@@ -80,7 +80,7 @@ def _of_kind(comparison: PlanComparison, kind: PlanDifferenceKind) -> list[PlanD
 
 
 def _kind_lines(comparison: PlanComparison, kind: PlanDifferenceKind) -> Iterator[str]:
-    """Yield a heading with the number of all differences of a kind, and a line for each difference to show."""
+    """Yield a heading with the number of all differences of a kind, and a line for each difference that is shown."""
     if number := comparison.counts.get(kind, 0):
         yield f"{kind.value} ({number:,})"
         yield from (f"  {difference.sentence}" for difference in _of_kind(comparison, kind))

@@ -1,8 +1,8 @@
 """The credentials that a server lends for a plan.
 
-A file is read with the credentials of the plan for the longest prefix of its path, or else with those of the table.
-Credentials that expire are renewed by the call loadCredentials or, if the server does not offer it, by loading the
-table again.
+A file is read with the plan's credentials for the longest prefix of the file's path. If no prefix matches, it is read
+with the table's credentials. Credentials that expire are renewed with the call loadCredentials or, if the server does
+not offer this call, by loading the table again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Lease:
     """The credentials of a plan.
 
     Attributes:
-        server: The server that lends them.
+        server: The server that lends the credentials.
         plan_id: The id of the plan, or None if the server keeps none.
         paths: The physical paths of the plan's files.
         credentials: The credentials.
@@ -56,7 +56,7 @@ class _Lease:
         return replace(located, renew=lambda: self._renewed(located))
 
     def _renewed(self, before: TableLocation) -> TableLocation:
-        """Return the location with new credentials. Those that expire and are not renewed are no longer used."""
+        """Return the location with new credentials. Drop expiring credentials that the server does not renew."""
         lease = replace(self, credentials=[each for each in self.credentials if expires_ms(each.config) is None])
         transport = self.server.transport
         if self.plan_id is not None and Call.CREDENTIALS in transport.calls:
@@ -66,7 +66,7 @@ class _Lease:
             located = lease.located()
             if located.expires_ms is None or located.expires_ms > (before.expires_ms or 0):
                 return self._checked(located)
-        # The server does not renew the credentials of the plan, or those of the table expire too.
+        # The server does not renew the credentials of the plan, or the table's credentials are the next to expire.
         if before.renew is None:
             raise self._error(before, "does not renew its credentials, which have expired")
         fresh = before.renew()
@@ -74,7 +74,7 @@ class _Lease:
         return self._checked(lease.located())
 
     def _checked(self, located: TableLocation) -> TableLocation:
-        """Return a location if it has credentials for all paths for which these expire, or else raise StorageError."""
+        """Return a location, or raise StorageError if it lacks credentials for files whose old credentials expire."""
         prefixes = Prefixes(each.prefix for each in self.credentials)
         examples = {prefixes.of(path): path for path in self.paths}
         for credential in self.credentials:

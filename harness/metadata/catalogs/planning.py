@@ -1,4 +1,4 @@
-"""Who plans the reads of a table: its catalog's server, or harness from the metadata files."""
+"""The choice between plans of a catalog's server and plans that harness makes from the metadata files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def chosen_server(located: TableLocation | None, location: str, planning: str) -
         planning: The value of a member of `Planning`.
 
     Raises:
-        RequestError: There is no such value, or a server is required and the table is in no catalog.
-        UnsupportedError: A server is required, and the catalog has none that plans reads of the table.
+        RequestError: `planning` has an unknown value, or a server is required and the table is not named in a catalog.
+        UnsupportedError: A server is required, and the catalog's server does not plan reads of the table.
     """
     if planning not in [each.value for each in Planning]:
         expected = f"expected one of {', '.join(each.value for each in Planning)}"
@@ -52,7 +52,7 @@ def chosen_server(located: TableLocation | None, location: str, planning: str) -
 def plan_server(
     located: TableLocation, server: TableServer, open_storage: Callable[[TableLocation, Sequence[str]], Storage]
 ) -> PlanServer:
-    """Return the server that plans the reads of a table, as planning needs it.
+    """Return the server that plans the reads of a table, in the form that planning uses.
 
     Args:
         located: The catalog's answer about the table.

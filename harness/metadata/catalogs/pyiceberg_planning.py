@@ -1,7 +1,7 @@
 """The calls that plan scans on the server of a REST catalog, sent by PyIceberg's client.
 
-PyIceberg has functions for some of these calls. They parse the answers, which here is the task of
-`harness.metadata.iceberg.server`, and they do not poll, cancel, or use the credentials of a plan.
+PyIceberg has its own functions for some of these calls, but they do not poll, cancel, or use the credentials of a plan.
+They also parse the answers, which `harness.metadata.iceberg.server` does here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class PyIcebergTransport:
     """A `harness.metadata.iceberg.server.protocol.Transport` of a REST catalog.
 
     Attributes:
-        of_catalog: The catalog. Its client is one of a REST catalog.
+        of_catalog: The catalog. Its client is a REST client.
         table: The name of the table.
         calls: The calls that the server offers.
     """
@@ -49,7 +49,7 @@ class PyIcebergTransport:
         return self.of_catalog.name
 
     def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request, and return the answer, also if its status is an error."""
+        """Send a request, and return the answer, even if its status is an error."""
         from pyiceberg.catalog.rest import Endpoints
 
         client, secrets = self.of_catalog.client, self.of_catalog.secrets
@@ -76,7 +76,7 @@ class PyIcebergTransport:
         )
 
     def _document(self, status: int, content: bytes, secrets: Sequence[str]) -> Mapping[str, Any]:
-        """Return the JSON object of an answer. An answer with an error may have any content."""
+        """Return the JSON object of an answer. The content is ignored if it is no object and the status is an error."""
         try:
             document = json.loads(content) if content else {}
         except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """The location of a table and its storage options, from the properties in the answers of a catalog's server.
 
-PyIceberg's names of properties, for example `s3.endpoint`, become the names of fsspec's file systems. A server may lend
-credentials for the paths below a prefix. They are used for no other path, and as a unit: they are not completed with a
-credential that the server or the user has for other paths.
+PyIceberg's names of properties, for example `s3.endpoint`, are translated to the names of fsspec's file systems. A
+server may lend credentials for the paths below a prefix. These credentials are used only for these paths, and only as a
+unit: they are never combined with parts of other credentials that the server or the user has.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _OPTION_NAMES = {
     "gcs": {"oauth2.token": "token", "project-id": "project", "service.host": "endpoint_url"},
     "adls": {name: name.replace("-", "_") for name in _ADLS.split()},
 }
-"""PyIceberg's option names and the names in fsspec's file systems, by kind of store. A dot leads into a mapping."""
+"""PyIceberg's option names and their names in fsspec's file systems, by kind of store. A dot separates nested keys."""
 _OF_CLIENT = ("region", "access-key-id", "secret-access-key", "session-token", "profile-name")
 _PATH_STYLE = "s3.path-style-access"
-"""Java's name for the opposite of `s3.force-virtual-addressing`."""
+"""Java's property for the opposite of `s3.force-virtual-addressing`."""
 _SAS = "adls.sas-token"
 _EXPIRY = re.compile(
     r"s3\.session-token-expires-at-ms|gcs\.oauth2\.token-expires-at|adls\.sas-token-expires-at-ms(?:\..+)?"
@@ -57,12 +57,12 @@ _CREDENTIAL = re.compile(
 
 
 def _family(store: str) -> str | None:
-    """Return the kind of a store in the names of properties, or None if properties have no options for it."""
+    """Return the kind of a store as property names write it, or None if no properties exist for this kind."""
     return _FAMILIES.get(store.partition("://")[0])
 
 
 def options_of(properties: Mapping[str, object], location: str) -> dict[str, object]:
-    """Return the options for one store according to its kind, or none for local files."""
+    """Return the options for one store according to its kind, or an empty dictionary for local files."""
     store = canonical_path(location).store
     family = _family(store)
     if family is None:
@@ -110,9 +110,9 @@ def expires_ms(properties: Mapping[str, object]) -> int | None:
 
 
 class Prefixes:
-    """The prefixes of paths for which a server lends properties.
+    """The path prefixes that a server lends properties for.
 
-    A prefix without `://` is the start of a scheme, for example `s3`. All others are longer.
+    A prefix without `://` is the start of a scheme, for example `s3`. It is only used if no longer prefix matches.
     """
 
     def __init__(self, prefixes: Iterable[str]) -> None:
@@ -121,7 +121,7 @@ class Prefixes:
         self._schemes = sorted((each for each in prefixes if "://" not in each), key=len, reverse=True)
 
     def of(self, path: str) -> str | None:
-        """Return the longest prefix of a path, or None."""
+        """Return the longest prefix of a path, or None if no prefix matches."""
         return self._owners.of(path) or next((each for each in self._schemes if path.startswith(each)), None)
 
 
@@ -131,7 +131,7 @@ def _credential_family(key: str) -> str | None:
 
 
 def _vended(path: str, vended: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the properties of the longest prefix of a path, or none."""
+    """Return the properties of the longest prefix of a path, or an empty mapping if no prefix matches."""
     prefix = Prefixes(vended).of(path)
     return {} if prefix is None else vended[prefix]
 
@@ -145,8 +145,8 @@ class _Place:
     """A store, or the paths below a prefix.
 
     Attributes:
-        path: A path there.
-        lent: The properties that the server lends for it.
+        path: A path in the store or below the prefix.
+        lent: The properties that the server lends for these paths.
     """
 
     path: str
@@ -158,7 +158,7 @@ class _Properties:
     """The properties for a path, from all sources.
 
     Attributes:
-        of_catalog: The properties of the catalog, the user's and the server's.
+        of_catalog: The merged properties of the catalog, from the user and the server.
         of_user: The properties that the user configured.
         of_table: The properties in the answer about the table.
     """
@@ -176,7 +176,7 @@ class _Properties:
         return options_of(of_user | of_server, place.path)
 
     def endpoint(self, place: _Place) -> Endpoint | None:
-        """Return the address of the store that the server names, or None if it names none or the user's."""
+        """Return the store's address if the server names an address that the user did not configure, or else None."""
         of_server = _canonical_of_server(place.path, self._of_server(place))
         of_user = object_client.explicit_options(place.path, options_of(self.of_user, place.path))
         address = object_client.endpoint(_store(place.path), of_server)
@@ -185,7 +185,10 @@ class _Properties:
         return Endpoint(address, has_credentials(of_server))
 
     def expires_ms(self, place: _Place) -> int | None:
-        """Return when the credentials for a place expire, see `expires_ms`. Those of the catalog are not renewed."""
+        """Return when the credentials for a place expire, see `expires_ms`.
+
+        Credentials of the catalog do not count, because they are not renewed.
+        """
         return expires_ms(_lending(self.of_table, place))
 
     def _of_server(self, place: _Place) -> dict[str, Any]:
@@ -199,7 +202,7 @@ class _Properties:
 
 
 def _canonical_of_server(path: str, properties: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options in properties of the server, by canonical name. Raise StorageError if one is invalid."""
+    """Return the options in the server's properties by canonical name. Raise StorageError if one is invalid."""
     try:
         return object_client.explicit_options(path, options_of(properties, path))
     except RequestError as error:
@@ -209,7 +212,10 @@ def _canonical_of_server(path: str, properties: Mapping[str, Any]) -> dict[str, 
 
 
 def _lending(properties: Mapping[str, Any], place: _Place) -> dict[str, Any]:
-    """Return properties with those lent for a place. Whole credentials there replace all other credentials."""
+    """Return properties, updated with the properties lent for a place.
+
+    If the lent properties contain whole credentials, they replace all other credentials for this kind of store.
+    """
     lent = {key: value for key, value in place.lent.items() if not key.endswith(".profile-name")}
     if has_credentials(_canonical_of_server(place.path, lent)):
         families = {_credential_family(key) for key in lent} - {None}
@@ -237,9 +243,9 @@ def table_location(
         catalog: The catalog.
         name: The name of the table in the catalog.
         answer: The answer.
-        properties: The properties of the catalog, the user's and the server's.
+        properties: The merged properties of the catalog, from the user and the server.
         user_properties: The properties that the user configured. All others come from the server.
-        lent: The credentials of a plan, which take precedence over those in the answer.
+        lent: The credentials of a plan, which take precedence over the credentials in the answer.
         paths: The physical paths of the plan's files.
 
     Raises:
@@ -256,24 +262,24 @@ def table_location(
     examples = {canonical_path(path).store: path for path in (*answer.places, location, home)}
     stores = {store: path for store, path in examples.items() if _family(store) is not None}
     whole = {store: _Place(path, _vended(path, answer.vended)) for store, path in stores.items()}
-    own = _by_prefix(answer.vended, stores)
-    # An example stands for its whole store if the store has the same options everywhere.
-    differs = {key: sources.options(place) != sources.options(whole[_store(key)]) for key, place in own.items()}
+    by_prefix = _by_prefix(answer.vended, stores)
+    # Options are scoped to prefixes only in stores that have different options for some prefix.
+    differs = {key: sources.options(place) != sources.options(whole[_store(key)]) for key, place in by_prefix.items()}
     varied = {_store(key) for key, is_other in differs.items() if is_other}
-    scoped = {key: place for key, place in own.items() if _store(key) in varied}
+    scoped = {key: place for key, place in by_prefix.items() if _store(key) in varied}
     if lent:
         vended = {each.prefix: each.config for each in lent}
         bases = {"/".join(path.split("/", 3)[:3]) for path in paths}
         stores = {_store(base): base for base in bases if _family(_store(base)) is not None} | stores
         prefixes = Prefixes(vended)
-        own, scoped = (
-            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (own, scoped)
+        by_prefix, scoped = (
+            {key: place for key, place in places.items() if prefixes.of(key) is None} for places in (by_prefix, scoped)
         )
         scoped |= _by_prefix(vended, stores)
     others = {store: options for store, place in whole.items() if (options := sources.options(place))}
     plain = others.pop(_store(home), {})
     served = {**whole, **scoped}
-    ends = [end for place in {**own, **served}.values() if (end := sources.expires_ms(place)) is not None]
+    ends = [end for place in {**by_prefix, **served}.values() if (end := sources.expires_ms(place)) is not None]
     return TableLocation(
         catalog=catalog.name,
         name=name,
@@ -288,7 +294,7 @@ def table_location(
 
 
 def is_lent(located: TableLocation, path: str) -> bool:
-    """Return whether a location has credentials for a path, or the path is in no object store."""
+    """Return whether a location has credentials for a path. Paths outside object stores need no credentials."""
     if _family(_store(path)) is None:
         return True
     options = options_at(path, located.storage_options, {located.store})
@@ -296,14 +302,14 @@ def is_lent(located: TableLocation, path: str) -> bool:
 
 
 def _by_prefix(vended: Mapping[str, Mapping[str, Any]], stores: Mapping[str, str]) -> dict[str, _Place]:
-    """Return what the server lends for prefixes, under the URIs of the prefixes.
+    """Return the lent properties by the URI of their prefix.
 
     Args:
         vended: The properties by prefix. A prefix of a scheme becomes the URI of each store with this scheme.
-        stores: The stores, each with a path there.
+        stores: The stores, each with a path in the store.
     """
     places: dict[str, _Place] = {}
-    for prefix in sorted(vended, key=len):  # so that the longest of several with the same URI remains
+    for prefix in sorted(vended, key=len):  # if several prefixes have the same URI, the longest is used
         if "://" in prefix and canonical_path(prefix).path:
             if _store(prefix) in stores:
                 places[prefix] = _Place(prefix, vended[prefix])

@@ -1,7 +1,8 @@
-"""Plans of Iceberg's own REST server: the scenarios of fixtures/iceberg, read with the plans that it makes.
+"""Plans of Iceberg's own REST server: the scenarios of fixtures/iceberg are read with plans that this server makes.
 
-The expected rows are those of the scenarios. The server is the reference implementation, so that its known differences
-are those of `tests/interop/differences.txt`; `plans.txt` has the others, and a listed read that agrees fails.
+The scenarios contain the expected rows. The server is the reference implementation, so `tests/interop/differences.txt`
+lists its known differences. `plans.txt` lists further differences. A test fails if a listed read returns the expected
+rows.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ PLANS = {
 
 
 def reasons(path: Path) -> dict[str, str]:
-    """Return the reads that a list has, with the reasons. A line that starts with a space continues the one before."""
+    """Return the reads in a list, with the reasons. A line that starts with a space continues the line before."""
     lines = re.sub(r"\n +", " ", path.read_text("utf-8")).splitlines()
     return dict(line.split(": ", 1) for line in lines if line.startswith("iceberg/"))
 
@@ -112,7 +113,10 @@ def test_reads_of_plans_that_iceberg_makes(planner, configure, tmp_path, scenari
 
 
 def fault_of(table: str, expectation: ResolvedExpectation) -> str | None:
-    """Return what is wrong with a read. A table that must be refused may be refused by the server, with any error."""
+    """Return the fault of a read, or None if the read is right.
+
+    If an error is expected, any error is right, because the server may refuse the table before harness does.
+    """
 
     def read(read: ResolvedExpectation) -> pa.Table:
         return find_engine("duckdb").to_arrow(plan_read(table, read, planning="server"))
@@ -127,7 +131,7 @@ def fault_of(table: str, expectation: ResolvedExpectation) -> str | None:
 
 @pytest.mark.parametrize(("page", "has_bug"), [("100", True), ("1", False)])
 def test_the_release_that_gives_each_file_the_last_vector_of_a_puffin_file(configure, tmp_path, page, has_bug):
-    # apache/iceberg#17497: 1.11.0 numbers the vectors of an answer by their Puffin file alone.
+    # apache/iceberg#17497: 1.11.0 distinguishes the vectors in an answer only by their Puffin file.
     (scenario,) = find("iceberg/deletes/many-vectors-in-one-puffin")
     built = build(scenario, tmp_path / "built")
     with planning(tmp_path, iceberg="1.11.0", **{"plan.page": page}) as server:
@@ -139,7 +143,7 @@ def test_the_release_that_gives_each_file_the_last_vector_of_a_puffin_file(confi
         if not has_bug:
             assert sorted(table.snapshot().to_arrow()["id"].to_pylist()) == [1, 2, 10, 12, 20, 21]
             return
-        # The vector of the last file is its own.
+        # The last file gets the right vector.
         assert "3 files differ" in str(comparison)
         with pytest.raises(harness.CorruptDeleteError, match=r"00001\.parquet the deletion vector of .*00004\.parquet"):
             table.snapshot().to_arrow()

@@ -141,7 +141,7 @@ def test_an_answer_that_is_no_object_is_refused(orders, configure, content):
 
 @pytest.mark.parametrize("is_of_the_user", [False, True])
 def test_an_answer_that_is_too_large_is_refused(orders, configure, monkeypatch, is_of_the_user):
-    """Also by a client that the user made, which has no limits of its own."""
+    """The size is also limited for a client that the user created, although that client has no limit."""
     from pyiceberg.catalog.rest import RestCatalog
 
     with Scripted(lambda method, rest: (200, {}, b" " * 300_000 + b"{}")) as server:

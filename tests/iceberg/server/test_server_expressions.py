@@ -1,4 +1,4 @@
-"""The JSON of conditions: its exact form, what is left out, and what is refused. A property checks its meaning."""
+"""The JSON of conditions: its exact form, omitted parts, and refused conditions. A property test checks its meaning."""
 
 import contextlib
 import json

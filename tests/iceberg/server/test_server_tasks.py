@@ -1,4 +1,4 @@
-"""The files, deletes and conditions in the answers of a server: what is read, and what is refused."""
+"""The files, deletes, and conditions in the answers of a server: accepted and refused forms."""
 
 import contextlib
 from collections.abc import Sequence
@@ -229,7 +229,7 @@ MISSING = object()
 )
 def test_refused_data_files(change: dict[str, Any], problem: str) -> None:
     file = {key: value for key, value in (data() | change).items() if value is not MISSING}
-    # A file before it must not change what is accepted, although 0, 0.0, and false are equal keys in Python.
+    # A file before the refused file must not affect the result, although 0, 0.0, and false are equal keys in Python.
     with pytest.raises(StorageError, match=problem) as caught:
         parse(page(task(data()), task(data(**{"spec-id": 1, "partition": [0, 1]})), task(file)))
     assert (caught.value.cause, caught.value.table) == ("CatalogAnswer", "prod.db.t")
@@ -281,7 +281,7 @@ def test_refused_delete_files(change: dict[str, Any], problem: str) -> None:
     ],
 )
 def test_refused_references(references: Any, problem: str) -> None:
-    # The first answer has the index, but a reference is only for its own answer.
+    # The first answer has a delete with this index, but a reference only counts the deletes of its own answer.
     first = page(deletes=[delete("x"), delete("y")])
     second = page({"data-file": data(), "delete-file-references": references}, deletes=[delete("x")])
     with pytest.raises(StorageError, match=problem) as caught:
@@ -419,8 +419,8 @@ def test_deletes_of_a_later_format_version_are_refused(version: int, file: dict[
         parse(page(deletes=[file]), metadata=metadata_of(version))
 
 
-# The file's lower bounds, in the JSON form of their types, and encoded as in manifests (little-endian; decimals are
-# big-endian). 150 is 0x96, which needs two bytes because of its sign bit.
+# The lower bounds of the file in the JSON form of their types, and the same bounds encoded as in manifests
+# (little-endian, but decimals are big-endian). 150 is 0x96, which needs two bytes because of its sign bit.
 LOWER = {1: -1, 2: "1970-01-02", 3: "ab", 4: 1.5, 5: "1.50", 6: "1970-01-01T00:00:00.000001", 7: "00FF", 8: False}
 ENCODED = {
     1: "FFFFFFFFFFFFFFFF",

@@ -1,4 +1,4 @@
-"""Single values in JSON. Expectations are those of Iceberg's specification, "JSON single-value serialization"."""
+"""Single values in JSON. The expectations come from Iceberg's specification, "JSON single-value serialization"."""
 
 import math
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Planning of the rows that a range of snapshots appended, by the server of the table's catalog."""
+"""Plans of the rows that a range of snapshots appended, made by the server of the table's catalog."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan_appends(
     columns: tuple[str, ...] | None,
     where: str | Filter | None,
 ) -> PlannedScan:
-    """Plan a read of the rows that a range of snapshots appended. The server plans each snapshot by itself.
+    """Plan a read of the rows that a range of snapshots appended, with one server plan for each snapshot.
 
     A server can also plan a whole range at once, but its answer does not say which snapshot appended a file.
 
@@ -97,18 +97,18 @@ def plan_appends(
 
 @dataclass(slots=True)
 class _Appended:
-    """The files that snapshots appended, as the server answers.
+    """The files that snapshots appended, according to the server.
 
     Attributes:
         source: The table.
         server: The server.
         schema: The schema of the read.
-        tasks: The files so far, without deletes: appends are read without regard to them.
+        tasks: The files so far, without deletes. Appended rows are read even if a delete in the range removes them.
         spans: The span of each file.
         credentials: The credentials so far, by prefix.
         plan_id: The id of the last plan.
         with_files: The ids of the snapshots that appended files.
-        is_inclusive: Whether the server counts in the start of a range. None: it is not known yet.
+        is_inclusive: True if the server includes the start snapshot in a range. None if this is not known yet.
     """
 
     source: IcebergTable
@@ -122,11 +122,13 @@ class _Appended:
     is_inclusive: bool | None = None
 
     def add(self, number: int, snapshot: IcebergSnapshot, request: ScanRequest) -> None:
-        """Add the files of the commit with a number. The first snapshot of a table appended all it has.
+        """Add the files that one commit appended.
+
+        The whole snapshot is planned if it has no parent, because it appended all of its files.
 
         Args:
             number: The number of the commit.
-            snapshot: The snapshot, which appended.
+            snapshot: The snapshot, whose operation is `append`.
             request: The request for a plan of the whole snapshot.
 
         Raises:
@@ -143,10 +145,11 @@ class _Appended:
         self.spans += [Span(number)] * len(plan.tasks)
 
     def _counts_start_in(self, start: int, request: ScanRequest) -> bool:
-        """Return whether the server gives a range the files that the snapshot at its start appended.
+        """Return whether the server includes the files that the start snapshot of a range appended.
 
-        By the specification it does not, but Iceberg's own server does (1.12.0). Such a server has files in the range
-        that starts and ends at that snapshot, if it appended any. Others have none, or refuse the range.
+        The specification excludes these files, but Iceberg's own server includes them (1.12.0). To find out, plan the
+        range that starts and ends at the same snapshot. If that snapshot appended files, an inclusive server returns
+        them. Other servers return no files or refuse the range.
         """
         snapshot = self.source.metadata.snapshots.get(start)
         if self.is_inclusive is None and snapshot is not None and snapshot.operation == "append":
@@ -179,5 +182,5 @@ class _Appended:
 
 
 def _range(start: int, end: int, request: ScanRequest) -> ScanRequest:
-    """Return the request for the files that a range appended, from that for a whole snapshot."""
+    """Return a request for the files that a range appended, based on the request for a whole snapshot."""
     return replace(request, snapshot_id=None, start_snapshot_id=start, end_snapshot_id=end, use_snapshot_schema=False)

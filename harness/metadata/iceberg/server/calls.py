@@ -1,4 +1,4 @@
-"""Requests for the plan of a server: submitting, polling, fetching plan tasks side by side, and cancellation."""
+"""Requests for the plan of a server: submission, polling, parallel fetching of plan tasks, and cancellation."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LONGEST_PLANNING_S = 600.0
 LONGEST_CANCELLATION_S = 5.0
 """The seconds to wait for the answer to a cancellation. A user who pressed Ctrl-C waits for it."""
 _LONGEST_POLL_S, _LONGEST_WAIT_S = 10.0, 30.0
-"""The maximum number of seconds between two requests for a plan, and the maximum that a server may ask to wait."""
+"""The maximum number of seconds between two polls, and the maximum number of seconds that a server can make us wait."""
 _AT_ONCE = 8
 """The number of plan tasks that are fetched at once. HTTP clients keep about 10 connections to a host open."""
 MOST_TASKS = 100_000
-"""The maximum number of plan tasks. At 50 ms each, they take 10 minutes."""
+"""The maximum number of plan tasks. At 50 ms each, fetching them takes 10 minutes."""
 MOST_FILES = 10_000_000
 """The maximum number of file scan tasks and delete files in all answers. Real tables have up to a few million files."""
 MOST_BYTES = 2 << 30
@@ -48,7 +48,7 @@ _FILES, _DELETES, _CREDENTIALS = "file-scan-tasks", "delete-files", "storage-cre
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """The time.
+    """A clock, which tests can replace.
 
     Attributes:
         now: Returns the time in seconds.
@@ -65,13 +65,13 @@ _CLOCK = Clock()
 def request_plan(transport: Transport, request: ScanRequest, *, table: str, clock: Clock = _CLOCK) -> PlanAnswer:
     """Request a plan, wait until it is completed, and fetch all its tasks.
 
-    If this fails or is interrupted while the server still holds the plan, the plan is cancelled.
+    If this fails or is interrupted while the server still holds the plan, the plan is canceled.
 
     Args:
         transport: The connection to the server.
         request: The request.
         table: The name of the table, for messages.
-        clock: The time.
+        clock: The clock.
 
     Raises:
         TableNotFoundError: The server does not know the table.
@@ -98,7 +98,7 @@ def renew_credentials(
         transport: The connection to the server.
         plan_id: The id of the plan. None for the credentials of the table.
         table: The name of the table, for messages.
-        clock: The time.
+        clock: The clock.
 
     Raises:
         TableNotFoundError: The server does not know the table.
@@ -124,8 +124,8 @@ class _Server:
 
     Attributes:
         requests: The number of requests so far.
-        clock: The time.
-        is_abandoned: Set when nobody needs further answers. Threads then stop waiting.
+        clock: The clock.
+        is_abandoned: Set when no further answers are needed. Threads then stop waiting.
     """
 
     def __init__(self, transport: Transport, table: str | None, clock: Clock) -> None:
@@ -137,7 +137,7 @@ class _Server:
         return call in self._transport.calls
 
     def ask(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request, again if the server is busy. Return the answer, or raise if its status is an error."""
+        """Send a request, and repeat it while the server is busy. Raise an error if the HTTP status is an error."""
         if not self.offers(call):
             raise unsupported(self._transport.catalog, f"it does not offer {call.value}").within(table=self._table)
         for attempt in itertools.count(1):
@@ -167,7 +167,7 @@ class _Server:
 
         Args:
             attempt: The number of requests so far.
-            answer: The last answer, which may contain the seconds that the server asks to wait.
+            answer: The last answer. It may state how many seconds to wait.
             reason: The reason, for the log.
         """
         wait_s = min(max(min(backoff_s(attempt), _LONGEST_POLL_S), answer.retry_after_s or 0), _LONGEST_WAIT_S)
@@ -176,7 +176,7 @@ class _Server:
 
     @contextmanager
     def parsing(self, answer: Answer) -> Iterator[Json]:
-        """Yield the document of an answer. Errors about its values become errors that name the catalog."""
+        """Yield the JSON document of an answer, and add the catalog's name to errors about its values."""
         try:
             yield Json(dict(answer.document))
         except InvalidTableError as error:
@@ -185,13 +185,13 @@ class _Server:
             ) from None
 
     def failure(self, problem: str, cause: str, *, field: str | None = None) -> StorageError:
-        """Return an error about the server. `problem` is the rest of the sentence after the catalog's name."""
+        """Return an error about the server. `problem` continues the sentence after the catalog's name."""
         message = f"Catalog {self._transport.catalog} {problem}"
         return StorageError(message, cause=cause, table=self._table, field=field)
 
     @contextmanager
     def abandoned_on_error(self) -> Iterator[None]:
-        """End the waits of threads if the block raises an error."""
+        """Stop the waiting threads if the block raises an error."""
         try:
             yield
         except BaseException:
@@ -224,7 +224,7 @@ class _Part:
 
 
 class _Plan:
-    """A plan, while its tasks are fetched.
+    """A plan while its tasks are being fetched.
 
     Attributes:
         plan_id: The id, or None if the server did not send one.
@@ -233,7 +233,8 @@ class _Plan:
     def __init__(self, server: _Server) -> None:
         self.plan_id: str | None = None
         self._server, self._is_held = server, False
-        self._parts: dict[str | None, _Part] = {}  # by plan task; None is the answer that completed the plan
+        # The key is a plan task, or None for the answer that completed the plan.
+        self._parts: dict[str | None, _Part] = {}
         self._tasks: set[str] = set()
         self._files = self._bytes = 0
 
@@ -259,7 +260,7 @@ class _Plan:
         raise self._server.failure(problem, "CatalogBusy")
 
     def _first_status(self, answer: Answer) -> _Status:
-        """Return the status in the answer to the request for the plan, and store the id of the plan."""
+        """Return the status in the answer to the request for the plan, and store the plan's id."""
         with self._server.parsing(answer) as document:
             status = document.choice("status", _Status)
             if status is _Status.CANCELLED:
@@ -270,7 +271,7 @@ class _Plan:
         return self._status(answer)
 
     def _status(self, answer: Answer) -> _Status:
-        """Return the status of the plan, which is completed or submitted. Raise StorageError for the others."""
+        """Return the status of the plan if it is completed or submitted. Raise StorageError otherwise."""
         with self._server.parsing(answer) as document:
             status = document.choice("status", _Status)
             if status is _Status.SUBMITTED and (document.texts("plan-tasks") or any(document.elements(_FILES))):
@@ -284,7 +285,7 @@ class _Plan:
         return status
 
     def fetch_tasks(self, first: Answer, advance: Callable[[int], None]) -> None:
-        """Store the tasks of the answer that completes the plan, and fetch all others."""
+        """Store the answer that completes the plan, and fetch and store the answers to all plan tasks."""
         tasks: Sequence[str] = self._add(None, first)
         while tasks:
             following: list[str] = []
@@ -298,7 +299,7 @@ class _Plan:
         return self._server.ask(Call.TASKS, body={"plan-task": task})
 
     def _add(self, task: str | None, answer: Answer) -> tuple[str, ...]:
-        """Store the answer to a plan task, and return its own plan tasks."""
+        """Store the answer to a plan task, and return the plan tasks that the answer names."""
         with self._server.parsing(answer) as document:
             if task is not None and not document.has(_FILES) and not document.has("plan-tasks"):
                 raise document.error(f"Missing required field '{_FILES}' or 'plan-tasks'")
@@ -325,7 +326,7 @@ class _Plan:
         return part.tasks
 
     def answer(self) -> PlanAnswer:
-        """Return the whole plan. The answers to the plan tasks of an answer follow it."""
+        """Return the whole plan. Each answer is followed by the answers to the plan tasks that it names."""
         pages: list[Mapping[str, Any]] = []
         credentials: dict[str, Credential] = {}
         tasks: list[str | None] = [None]
@@ -345,11 +346,11 @@ class _Plan:
         )
 
     def cancel(self) -> None:
-        """Cancel the plan if the server holds it. Errors are only logged, and a stalled server is not waited for."""
+        """Cancel the plan if the server holds it. Log errors, and wait for at most `LONGEST_CANCELLATION_S`."""
         if not self._is_held or not self._server.offers(Call.CANCEL):
             return
         thread = threading.Thread(target=self._send_cancellation, name="harness-cancel", daemon=True)
-        with suppress(RuntimeError):  # Python is ending, and starts no threads
+        with suppress(RuntimeError):  # Python starts no threads while it exits
             thread.start()
             thread.join(LONGEST_CANCELLATION_S)
 

@@ -2,11 +2,11 @@
 
 Iceberg evaluates conditions with two truth values: a comparison with null is false, except that `not-eq`, `not-in`,
 `not-starts-with`, and `not-nan` are true, because they are the negations of `eq`, `in`, `starts-with`, and `is-nan`.
-Predicates of harness have SQL's three truth values. `expression_of` therefore writes a condition that is true for at
-least the rows for which the predicate is true, and `parse_expression` adds `IS NULL` if null satisfies a condition.
+Predicates of harness have SQL's three truth values. Therefore every row that satisfies a predicate also satisfies the
+condition that `expression_of` writes for it, and `parse_expression` adds `IS NULL` if null satisfies a condition.
 
-Implementations differ in two points, which conditions that harness writes avoid. When Iceberg for Java evaluates rows,
-but not when it evaluates bounds, null is less than every value. It also orders -0.0 below 0.0.
+Implementations differ in two points, and `expression_of` avoids conditions that depend on them. Iceberg for Java treats
+null as less than every value when it evaluates rows, but not when it evaluates bounds. It also orders -0.0 below 0.0.
 
 Spec: Iceberg, open-api/rest-catalog-open-api.yaml, `Expression`.
 """
@@ -46,18 +46,18 @@ Expression: TypeAlias = Any
 """A condition as a JSON value."""
 
 MOST_LITERALS = 10_000
-"""The largest number of literals in an expression. Further parts of a condition are left out."""
+"""The maximum number of literals in an expression. Parts of a condition beyond this number are left out."""
 MOST_LEVELS = 100
-"""The largest number of nested parts of a condition. A chain of ANDs or ORs counts as one level when it is read."""
+"""The maximum nesting depth of a condition. A chain of ANDs or ORs counts as one level when it is read."""
 
 _NAMES = {Op.EQ: "eq", Op.NE: "not-eq", Op.LT: "lt", Op.LE: "lt-eq", Op.GT: "gt", Op.GE: "gt-eq"}
 _OPS = {name: op for op, name in _NAMES.items()}
 
 
 def expression_of(predicate: Predicate, schema: dt.Schema) -> Expression | None:
-    """Return a condition in Iceberg's JSON that is true for every row for which a predicate is true.
+    """Return a condition in Iceberg's JSON that is true for every row that satisfies a predicate.
 
-    The condition is weaker than the predicate if JSON, or a server, cannot express a part of it.
+    The condition is weaker than the predicate if JSON or a server cannot express a part of the predicate.
 
     Args:
         predicate: The predicate.
@@ -70,7 +70,7 @@ def expression_of(predicate: Predicate, schema: dt.Schema) -> Expression | None:
     if expression is True:
         return None
     if expression is False:
-        # Servers differ in how they write the constant, so that one condition and its opposite replace it.
+        # Servers write the constant in different ways, so use the AND of a condition and its opposite instead.
         name = next(iter(schema.names()), None)
         return None if name is None else _both("and", _unary("is-null", name), _unary("not-null", name))
     return expression
@@ -79,7 +79,7 @@ def expression_of(predicate: Predicate, schema: dt.Schema) -> Expression | None:
 def _column_names(schema: dt.Schema) -> dict[int, tuple[str, dt.Field]]:
     """Return the full names of the columns that conditions can use, by field id.
 
-    Columns in lists and maps are left out, and columns whose full name is not unique.
+    Columns in lists and maps are left out, and so are columns that share their full name.
     """
     names: dict[int, tuple[str, dt.Field]] = {}
 
@@ -106,7 +106,7 @@ def _both(type_: str, left: Expression, right: Expression) -> Expression:
 
 
 def _balanced(type_: str, parts: Sequence[Expression]) -> Expression:
-    """Return the AND or OR of at least one part as a tree with few levels."""
+    """Return the AND or OR of one or more parts as a balanced tree."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2
@@ -115,7 +115,7 @@ def _balanced(type_: str, parts: Sequence[Expression]) -> Expression:
 
 @dataclass(slots=True)
 class _Writer:
-    """A writer of one condition. It writes True and False for conditions that are true or false for all rows.
+    """A writer of one condition. It writes True or False if a condition is true or false for all rows.
 
     Attributes:
         columns: Full names and fields by field id.
@@ -126,7 +126,7 @@ class _Writer:
     literals: int = 0
 
     def write(self, predicate: Predicate, levels: int = MOST_LEVELS) -> Expression:
-        """Return the condition. Parts below `levels` nested ANDs and ORs are left out."""
+        """Return the condition. Leave out parts that are nested in more than `levels` ANDs and ORs."""
         match predicate:
             case And(parts=parts):
                 written = self._write_parts(parts, levels)
@@ -151,7 +151,7 @@ class _Writer:
 
     def _write_leaf(self, leaf: Leaf) -> Expression:
         name, column = self.columns.get(leaf.field.id, (None, leaf.field))
-        # A server reads literals with the types of its own schema.
+        # A server reads a literal as the type that the column has in the server's schema.
         if name is None or column.type != leaf.field.type or not isinstance(column.type, _WRITABLE):
             return True
         count = len(leaf.values) if isinstance(leaf, In) else 1
@@ -196,7 +196,7 @@ _WRITABLE = (
     | dt.StringType
     | dt.UuidType
 )
-"""The types of columns in conditions. Java cannot convert the text of a literal to the types fixed and binary."""
+"""The column types that conditions can use. Java cannot convert the text of a literal to the types fixed and binary."""
 
 
 def _comparison(name: str, type_: dt.Type, op: Op, value: Any) -> Expression:
@@ -212,8 +212,8 @@ def _comparison(name: str, type_: dt.Type, op: Op, value: Any) -> Expression:
 def _float_comparison(name: str, type_: dt.FloatType, op: Op, value: Any) -> Expression:
     """Return a comparison of floats, or True if it cannot be written.
 
-    Bounds leave out NaN, which is above all numbers here, so that servers skip files whose only matches are NaN. Java
-    orders -0.0 below 0.0, which are equal here.
+    NaN is greater than all numbers here, but bounds leave NaN out. Without `is-nan`, a server would skip a file whose
+    only matches are NaN. Java orders -0.0 below 0.0, which are equal here.
     """
     if value != value:
         match op:
@@ -255,7 +255,7 @@ def _set(name: str, type_: dt.Type, values: Sequence[Any], *, negated: bool) -> 
 
 
 def _is_writable(value: Any, type_: dt.Type) -> bool:
-    """Return whether servers can read a literal: it has the column's type, and years have four digits."""
+    """Return whether servers can read a literal: it must have the column's type, and years must have four digits."""
     match type_:
         case dt.IntegerType(bits=bits):
             return type(value) is int and -1 << bits - 1 <= value < 1 << bits - 1
@@ -291,9 +291,9 @@ def _fits(value: Decimal, type_: dt.DecimalType) -> bool:
 
 
 def parse_expression(document: Expression, schema: dt.Schema) -> Predicate:
-    """Return the predicate that is true for exactly the rows for which a condition in Iceberg's JSON is true.
+    """Return the predicate that is equivalent to a condition in Iceberg's JSON.
 
-    `not` is the exact complement: a row satisfies it if the row does not satisfy its part. -0.0 and 0.0 are equal.
+    A row satisfies `not` if and only if it does not satisfy the negated condition. -0.0 and 0.0 are equal.
 
     Args:
         document: The JSON value.
@@ -355,7 +355,7 @@ class _Reader:
         if is_negative is negated:
             return leaf
         opposite = negate(leaf)
-        # Iceberg's negations are true for null.
+        # Iceberg's negations are true for null values.
         return opposite if isinstance(leaf, IsNull | Constant) else Or((IsNull(field), opposite))
 
     def _positive_leaf(self, document: Mapping[str, Any], type_: str, field: dt.Field) -> Predicate:
@@ -399,11 +399,14 @@ _POSITIVE = {
     "not-nan": ("is-nan", True),
     "not-starts-with": ("starts-with", True),
 }
-"""The negations, with the condition that they negate."""
+"""The negations, and the condition that each of them negates."""
 
 
 def _parts(document: Mapping[str, Any], type_: str) -> Iterator[Expression]:
-    """Yield the parts of a chain of ANDs or ORs from left to right. Chains have no limit, because servers nest them."""
+    """Yield the parts of a chain of ANDs or ORs from left to right.
+
+    A chain may have any length, because servers write long chains as nested pairs.
+    """
     rest: list[Expression] = [document]
     while rest:
         part = rest.pop()
@@ -417,7 +420,7 @@ def _parse_literal(document: Mapping[str, Any], value: Any, field: dt.Field) -> 
     if type(value) is dict and value.get("type") == "literal":
         value = value.get("value")
     if type(value) is int and isinstance(field.type, dt.IntegerType):
-        return value  # it may be out of the column's range
+        return value  # the value may be outside the column's range
     try:
         if value is None:
             raise ValueError("a value")

@@ -1,8 +1,8 @@
-"""Plans of one snapshot as lists of files, in a form in which the plan of a server and our own can be compared.
+"""Plans of one snapshot as lists of files, so that a server's plan can be compared with harness's own plan.
 
-A listing has everything that a plan states about its files: the deletes of each file, the condition that its rows must
-still satisfy, its partition, and its statistics. It is made from a plan of a server (`server_listing`), from manifests
-(`client_listing`), or from a `ScanPlan` (`plan_listing`).
+A listing contains everything that a plan states about its files: the deletes of each file, the condition that its rows
+must still satisfy, its partition, and its statistics. `server_listing` lists the plan of a server, `client_listing`
+reads the manifests, and `plan_listing` lists a `ScanPlan`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 
 Statistics: TypeAlias = Mapping[str, Mapping[int, Any]]
-"""Counts and decoded bounds of a file by field id, by the name of the attribute of `DataFile`."""
+"""A file's counts and decoded bounds by field id. The outer key is the name of the attribute of `DataFile`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class ListedDelete:
         equality_ids: The field ids of the keys of an equality delete, ascending. Empty for other deletes.
         offset: The offset of a deletion vector in its file. None for other deletes.
         length: The size of a deletion vector in bytes. None for other deletes.
-        target: The recorded path of the only data file that the delete is for, or None if it is not recorded.
+        target: The recorded path of the only data file that the delete applies to, or None if it is not recorded.
         sequence_number: The data sequence number, or None if the plan has none.
         record_count: The number of rows or positions, or None if it is not recorded.
     """
@@ -98,7 +98,8 @@ class ListedFile:
     Attributes:
         file: The file. Its statistics are in `statistics`.
         deletes: The deletes that apply to the file.
-        optional: Deletes that statistics show to delete no row of the file. A plan may list them or leave them out.
+        optional: The deletes that, according to statistics, match no row of the file. A plan may list them or leave
+            them out.
         residual: The condition in Iceberg's JSON that rows must still satisfy according to the plan. None if the plan
             states none, so that the whole filter applies.
         sequence_number: The data sequence number, or None if the plan has none.
@@ -122,7 +123,7 @@ class FileListing:
     Attributes:
         files: The data files to read.
         skipped: The recorded paths of live files that the filter excludes. Empty if the plan does not state them.
-        deletes: The deletes that the plan lists, also those that apply to no file.
+        deletes: The deletes that the plan lists, including deletes that apply to no file.
     """
 
     files: tuple[ListedFile, ...] = field(repr=False)
@@ -131,14 +132,14 @@ class FileListing:
 
 
 def statistics_types(schema: Schema) -> dict[int, Type]:
-    """Return the types of the columns that have statistics, by field id: all columns of single values."""
+    """Return the types of the columns that can have statistics, by field id: all columns without nested fields."""
     return {f.id: f.type for _, f in schema.walk() if not children(f.type)}
 
 
 def client_listing(source: IcebergTable, selection: IcebergSelection, condition: Filter | None) -> FileListing:
-    """List the files of a read, with the deletes that apply to them by their scope, from the manifests.
+    """List the files of a read from the manifests, with the deletes whose scope includes each file.
 
-    All manifests are read, so that the files that the filter excludes are known.
+    All manifests are read, so that the listing also names the files that the filter excludes.
 
     Args:
         source: The table.
@@ -160,10 +161,10 @@ def client_listing(source: IcebergTable, selection: IcebergSelection, condition:
     data = [m for m in manifests if not m.is_deletes]
     files = scan.open(data, None, keys | frozenset(types)).files.files
     skip = None if condition is None else scan.skip(condition)
-    kept = np.ones(len(files), dtype=np.bool_) if skip is None else skip(files) == KEPT
+    is_kept = np.ones(len(files), dtype=np.bool_) if skip is None else skip(files) == KEPT
     paths = files.table.column("path")
-    skipped = frozenset(paths.filter(pa.array(~kept)).to_pylist())
-    read = files.take(np.flatnonzero(kept))
+    skipped = frozenset(paths.filter(pa.array(~is_kept)).to_pylist())
+    read = files.take(np.flatnonzero(is_kept))
     hits = _DeleteHits.find(read, deletes, scan, all_paths=paths)
     return FileListing(
         files=tuple(_listed_files(read, hits, types)),
@@ -173,7 +174,7 @@ def client_listing(source: IcebergTable, selection: IcebergSelection, condition:
 
 
 def _listed_files(files: DataFiles, hits: _DeleteHits, types: Mapping[int, Type]) -> Iterator[ListedFile]:
-    decode = cache(decode_bound)  # many files share a bound, such as the value of a partition
+    decode = cache(decode_bound)  # many files share a bound, for example the value of a partition
     for place, entry in enumerate(files.entries(range(len(files)))):
         applied, optional = hits.of_file(place, entry)
         yield ListedFile(
@@ -200,8 +201,8 @@ class _DeleteHits:
     Attributes:
         index: The deletes of the snapshot.
         equality: For each data file, the indexes of the equality deletes that apply to it by their scope.
-        narrowed: The same without the deletes whose key bounds match no row of the file.
-        may_have_files: For each data file, whether position delete files may apply to it.
+        narrowed: `equality` without the deletes whose key bounds match no row of the file.
+        may_have_files: For each data file, True if position delete files may apply to it.
     """
 
     index: DeleteIndex
@@ -224,7 +225,7 @@ class _DeleteHits:
         return _DeleteHits(index, hits, narrowed, may_have_delete_files(files, index, partitions).tolist())
 
     def of_file(self, place: int, data: ManifestEntry) -> tuple[tuple[ListedDelete, ...], frozenset[ListedDelete]]:
-        """Return the deletes that apply to a data file, and those that its statistics exclude."""
+        """Return the deletes that apply to a data file, and the deletes that its statistics exclude."""
         vector = self.index.vectors.get(data.file.path)
         applied = [self.index.equality_deletes[i] for i in self.narrowed[place]]
         optional = [self.index.equality_deletes[i] for i in set(self.equality[place]) - set(self.narrowed[place])]
@@ -237,7 +238,7 @@ class _DeleteHits:
         return tuple(map(self._delete, applied)), frozenset(map(self._delete, optional))
 
     def _delete(self, entry: ManifestEntry) -> ListedDelete:
-        """Return a delete. Data files share the objects, because many may have the same deletes."""
+        """Return a delete. Reuse the objects, because many data files may have the same deletes."""
         if id(entry) not in self._listed:
             self._listed[id(entry)] = ListedDelete.from_file(entry.file, entry.sequence_number)
         return self._listed[id(entry)]
@@ -256,7 +257,7 @@ def server_listing(plan: ServerPlan, schema: Schema) -> FileListing:
     """List the files of a plan that a server made.
 
     Args:
-        plan: The plan, as `parse_tasks` returns it.
+        plan: The plan that `parse_tasks` returned.
         schema: The schema of the read.
     """
     types = statistics_types(schema)
@@ -339,7 +340,7 @@ def _equality_delete(delete: EqualityDelete) -> ListedDelete:
 
 
 def _vector(vector: StoredVector, target: str) -> ListedDelete:
-    """Return the deletion vector of a data file. Its sequence number is not in a `ScanPlan`."""
+    """Return the deletion vector of a data file. A `ScanPlan` does not contain its sequence number."""
     return ListedDelete(
         content=Content.POSITION_DELETES,
         path=RecordedPath(vector.path),

@@ -1,8 +1,9 @@
-"""Planning of a read by the server of the table's catalog.
+"""Plans of a read, made by the server of the table's catalog.
 
 The server decides which data files to read and which deletes apply to each of them. All other decisions are made here:
 the whole filter is applied to every file, a delete must have the partition of its data file, and a deletion vector must
-be the one of its data file. A server sends no sequence numbers, so the plan has none.
+reference its data file. The plan has no sequence numbers, because the specification does not require servers to send
+them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def plan_on_server(
     columns: tuple[str, ...] | None,
     where: str | Filter | None,
 ) -> PlannedScan:
-    """Plan a read by the server. The result has the rows of `harness.metadata.iceberg.scan.plan_scan`.
+    """Plan a read on the server. The plan yields the same rows as `harness.metadata.iceberg.scan.plan_scan`.
 
     Args:
         source: The table.
@@ -53,9 +54,9 @@ def plan_on_server(
 
     Raises:
         RequestError: A column is unknown, or `where` cannot be parsed or is for another schema.
-        StorageError: The server does not answer, refuses, fails, or its plan is invalid.
+        StorageError: The server does not answer, refuses the request, or fails, or its plan is invalid.
         InvalidTableError: A data file is in the plan twice (iceberg 2.13), or as for `key_columns`.
-        CorruptDeleteError: A position delete or vector has another partition than its data file, or as for
+        CorruptDeleteError: A position delete or vector does not have the partition of its data file, or as for
             `parse_plan`.
         UnsupportedError: The table uses a feature that harness does not support, or `_last_updated_sequence_number` is
             read.
@@ -140,7 +141,7 @@ def used_columns(schema: Schema, columns: tuple[str, ...] | None, condition: Fil
 
     Raises:
         RequestError: A column is unknown.
-        UnsupportedError: `_last_updated_sequence_number` is among them.
+        UnsupportedError: `_last_updated_sequence_number` is returned or filtered.
     """
     selected = schema.fields if columns is None else bind_columns(columns, schema)
     used = (*selected, *(() if condition is None else condition.columns))
@@ -153,12 +154,12 @@ def used_columns(schema: Schema, columns: tuple[str, ...] | None, condition: Fil
 def scan_request(
     source: IcebergTable, selection: IcebergSelection, used: Sequence[Field], condition: Filter | None
 ) -> ScanRequest:
-    """Return the request for a plan of one snapshot. Only columns of `named_columns` are named.
+    """Return the request for a plan of one snapshot. It names only columns that `named_columns` returns.
 
     Args:
         source: The table.
         selection: The snapshot, which is not None, and the schema of the read.
-        used: The columns that are read or filtered.
+        used: The columns that are returned or filtered.
         condition: The filter, or None.
     """
     snapshot, schema = selection.snapshot, selection.schema
@@ -176,10 +177,10 @@ def scan_request(
 
 
 def named_columns(source: IcebergTable, selection: IcebergSelection) -> tuple[Field, ...]:
-    """Return the columns of the schema of a read that a request may name.
+    """Return the columns that a request may name.
 
-    Some servers look names up in the schema of the snapshot, others in that of the table. So only columns that are the
-    same in both schemas are named.
+    Some servers resolve names in the schema of the snapshot, and others in the current schema of the table. A column
+    may only be named if it is the same in both schemas.
 
     Args:
         source: The table.
@@ -194,7 +195,7 @@ def named_columns(source: IcebergTable, selection: IcebergSelection) -> tuple[Fi
 
 
 def files_table(plan: ServerPlan, source: IcebergTable, deletes: TaskDeletes) -> pa.Table:
-    """Return the data files of a plan as a table of `FILES`, and number their partitions and deletes."""
+    """Return the data files of a plan as a table with the schema `FILES`, and number their partitions and deletes."""
     files, partitions = [task.file for task in plan.tasks], deletes.partitions
     numbers = [partitions.index_of(file.spec_id, file.partition) for file in files]
     sources = [deletes.add(task, number) for task, number in zip(plan.tasks, numbers, strict=True)]

@@ -21,7 +21,7 @@ from harness.storage.stores import Storage
 
 
 class Call(enum.Enum):
-    """A call of the server. The value is its method and its path below that of the table."""
+    """A call of the server. The value is the HTTP method, and the path relative to the path of the table."""
 
     PLAN = "POST /plan"
     RESULT = "GET /plan/{plan-id}"
@@ -31,7 +31,7 @@ class Call(enum.Enum):
 
     @property
     def endpoint(self) -> str:
-        """The call as the configuration of a server lists it."""
+        """The call in the form that servers use in their configuration."""
         method, path = self.value.split(" ")
         return f"{method} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}{path}"
 
@@ -43,7 +43,8 @@ class Answer:
     Attributes:
         status: The HTTP status.
         document: The parsed JSON object. Empty if the answer has no content.
-        retry_after_s: The number of seconds after which the server asks to try again, or None.
+        retry_after_s: The number of seconds to wait before the request is sent again, or None if the server states
+            none.
         size: The size of the content in bytes, after decompression. 0 if unknown.
     """
 
@@ -65,14 +66,14 @@ class Transport(Protocol):
         """The calls that the server offers, as its configuration lists them."""
 
     def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> Answer:
-        """Send a request, and return the answer, also if its status is an error.
+        """Send a request, and return the answer, even if its status is an error.
 
         The text of errors that the server returns must not contain the secrets of the transport.
 
         Args:
             call: The call.
-            plan_id: The plan, for the calls whose path has it. For `CREDENTIALS` it is a parameter. It may contain any
-                printable character, so quote it.
+            plan_id: The id of the plan, for calls whose path contains it. `CREDENTIALS` sends it as a query parameter.
+                It may contain any printable character, so quote it.
             body: The JSON object to send, for `PLAN` and `TASKS`.
 
         Raises:
@@ -82,16 +83,16 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """A request for a plan: of one snapshot, or of the files that a range of snapshots appended.
+    """A request for a plan of one snapshot, or of the files that a range of snapshots appended.
 
     Attributes:
         snapshot_id: The snapshot. None for a range.
-        start_snapshot_id: The snapshot before the range, which is not in it. None for one snapshot.
+        start_snapshot_id: The snapshot before the first snapshot of the range. None for one snapshot.
         end_snapshot_id: The last snapshot of the range. None for one snapshot.
         select: Full names of the columns that are read. None for all.
         filter: A condition in Iceberg's JSON, see `expressions`. None for all rows.
         stats_fields: Full names of the columns whose statistics the files must have. None for no statistics.
-        use_snapshot_schema: True if names are those of the snapshot's schema. False for the table's current schema.
+        use_snapshot_schema: True if names refer to the snapshot's schema. False for the table's current schema.
     """
 
     snapshot_id: int | None = None
@@ -122,7 +123,7 @@ class Credential:
 
     Attributes:
         prefix: The start of the paths.
-        config: Properties, as in the answers about tables.
+        config: Properties, with the same names as in answers about tables.
     """
 
     prefix: str
@@ -135,10 +136,10 @@ class PlanAnswer:
 
     Attributes:
         plan_id: The id of the plan, or None if the server keeps none.
-        pages: The answers with files, each with the lists `file-scan-tasks` and `delete-files`, in the order of the
-            server: the answers to the plan tasks of an answer follow it. The order does not depend on time.
-        credentials: The credentials for the files, those of later answers last. Of several with the same prefix, only
-            the last is listed.
+        pages: The answers with files, each with the lists `file-scan-tasks` and `delete-files`. Each answer is followed
+            by the answers to the plan tasks that it names. The order does not depend on the time of arrival.
+        credentials: The credentials for the files, in the order of `pages`. If several have the same prefix, only the
+            last is listed.
         requests: The number of requests.
     """
 

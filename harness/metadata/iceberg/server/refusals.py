@@ -1,4 +1,4 @@
-"""The errors for answers whose HTTP status is an error, and for plans that failed.
+"""Errors for answers with an HTTP error status, and for plans that failed.
 
 Spec: Iceberg, open-api/rest-catalog-open-api.yaml, `IcebergErrorResponse`.
 """
@@ -24,13 +24,13 @@ _MISSING_TABLE = {"NoSuchTableException": "NoSuchTable", "NoSuchNamespaceExcepti
 
 
 def refusal(catalog: str, status: int, document: Mapping[str, Any], *, subject: str) -> HarnessError:
-    """Return the error for an answer whose status is an error.
+    """Return the error for an answer with an HTTP error status.
 
     Args:
         catalog: The name of the catalog.
         status: The HTTP status.
         document: The content of the answer.
-        subject: The object of the call, which does not exist if the status is 404.
+        subject: The object that does not exist if the status is 404.
     """
     reason = f"HTTP {status}{error_words(document)}"
     match status:
@@ -71,7 +71,7 @@ def refusal(catalog: str, status: int, document: Mapping[str, Any], *, subject: 
 
 
 def unsupported(catalog: str, reason: str) -> UnsupportedError:
-    """Return the error for a server that does not plan the scan."""
+    """Return the error for a server that cannot plan the scan."""
     return UnsupportedError(
         f"Catalog {catalog} does not plan this scan: {reason}; open the table with planning='client'",
         cause="ServerPlanning",
@@ -80,7 +80,7 @@ def unsupported(catalog: str, reason: str) -> UnsupportedError:
 
 
 def error_words(document: Mapping[str, Any]) -> str:
-    """Return the message in the error of an answer, after a colon, or an empty text if there is none."""
+    """Return a colon and the message in an answer's error, or an empty text if there is no message."""
     message = _error(document).get("message")
     return f": {first_words(message)}" if isinstance(message, str) and message.strip() else ""
 

@@ -34,7 +34,9 @@ from harness.metadata.model.schema import Schema
 
 
 def residual_of(predicate: Predicate, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Predicate:
-    """Return a predicate that keeps the same rows of a partition as `predicate`, without the parts that it decides.
+    """Return the part of a filter that rows of a partition must still satisfy.
+
+    The residual and the filter keep the same rows of the partition. Conditions that the partition decides are removed.
 
     Args:
         predicate: The filter.
@@ -54,7 +56,7 @@ def residual_of(predicate: Predicate, spec: PartitionSpec, values: Mapping[int, 
 
 
 def _decide(leaf: Leaf, spec: PartitionSpec, values: Mapping[int, Any], schema: Schema) -> Predicate:
-    """Return a constant if the partition decides a leaf for all of its rows, otherwise the leaf."""
+    """Return a constant if a leaf has the same truth value for all rows of the partition, otherwise the leaf."""
     unusable = (Void, UnknownTransform)
     fields = [f for f in spec.fields if f.source_id == leaf.field.id and not isinstance(f.transform, unusable)]
     if not fields:
@@ -68,7 +70,7 @@ def _decide(leaf: Leaf, spec: PartitionSpec, values: Mapping[int, Any], schema: 
 
 
 def _joined(parts: tuple[Predicate, ...], *, is_and: bool) -> Predicate:
-    """Return the AND or the OR of parts without the constants among them. Unknown counts as false."""
+    """Return the AND or OR of parts, simplified by the constants among them. Unknown counts as false."""
     is_true = [isinstance(part, Constant) and part.value is True for part in parts]
     is_false = [isinstance(part, Constant) and part.value is not True for part in parts]
     if any(is_false if is_and else is_true):
@@ -80,7 +82,7 @@ def _joined(parts: tuple[Predicate, ...], *, is_and: bool) -> Predicate:
 
 
 def normal_form(predicate: Predicate) -> Hashable:
-    """Return a value that is equal for predicates which differ only in the order, nesting, or repetition of parts."""
+    """Return a value that is equal for predicates that differ only in the order, nesting, or repetition of parts."""
     match predicate:
         case And(parts=parts) | Or(parts=parts):
             is_and = isinstance(predicate, And)

@@ -1,7 +1,7 @@
-"""The rows of a plan as its list of files states them, for a plan that harness refuses to read.
+"""Plans that apply a server's list of files literally, for plans that harness otherwise refuses to read.
 
-A reader that trusts a server applies to each data file the deletes that the server names, whatever their scope and
-their target. Comparing the rows of such a reader shows what an invalid plan costs.
+A reader that trusts a server applies the deletes that the server lists for a data file, regardless of their scope and
+their target. A comparison of this reader's rows with the right rows shows the effect of an invalid plan.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ from harness.storage.paths import PathMap
 from harness.storage.records import dataclass
 
 _POSITIONS, _DATA, _KEYS = 0, 1, 2
-"""Sequence numbers with which every equality delete applies to the files that it is listed for, and the rows of a
-position delete file are ignored for other files."""
+"""Sequence numbers that make every delete apply to exactly the files that list it.
+
+Equality deletes are newer than all data files. Position delete files are older, so their rows for other files are
+ignored.
+"""
 
 
 def stated_plan(
@@ -45,7 +48,7 @@ def stated_plan(
     Args:
         files: The files.
         like: A plan of the same read, with its columns, filter, and storage.
-        partitions: The partition tuples of the table. Those of the files are added.
+        partitions: The partition tuples of the table. The tuples of the files are added.
         path_map: The map from recorded to physical paths.
 
     Raises:
@@ -56,7 +59,7 @@ def stated_plan(
     deletes = _StatedDeletes(partitions, path_map)
     rows = [_row(file.file, deletes, file.deletes) for file in files]
     columns = {name: [row.get(name) for row in rows] for name in FILES.names}
-    # a negative number is the index of a vector, counted from -1
+    # A negative number -1 - n means vector n. The vectors are numbered before the sets of position delete files.
     columns["positions"] = [
         place if place is None else -1 - place if place < 0 else place + len(deletes.vectors)
         for place in columns["positions"]
@@ -82,7 +85,7 @@ def stated_plan(
 
 
 def _row(file: DataFile, deletes: _StatedDeletes, listed: Iterable[ListedDelete]) -> dict[str, Any]:
-    """Return a data file as a row of `FILES`, except that a negative `positions` is the index of a vector."""
+    """Return a data file as a row of `FILES`, except that `positions` may be -1 - n for vector n."""
     partition = deletes.partitions.index_of(file.spec_id, file.partition)
     return {
         "path": file.path,
@@ -100,7 +103,7 @@ def _row(file: DataFile, deletes: _StatedDeletes, listed: Iterable[ListedDelete]
 
 @dataclass(slots=True)
 class _StatedDeletes:
-    """The deletes of a stated plan, numbered in the order in which data files use them.
+    """The deletes of a stated plan, numbered in the order of their first use by a data file.
 
     Attributes:
         partitions: The partition tuples of the table.
@@ -108,7 +111,7 @@ class _StatedDeletes:
         equality: The number of each equality delete.
         equality_sets: The number of each set of equality deletes.
         vectors: The number of each deletion vector.
-        files: The number of each position delete file, for each partition in which it is listed.
+        files: The number of each position delete file, by the delete and the partition of the data file.
         file_sets: The number of each set of position delete files.
     """
 
@@ -127,7 +130,7 @@ class _StatedDeletes:
         return self.equality_sets.setdefault(tuple(numbers), len(self.equality_sets))
 
     def positions(self, listed: Iterable[ListedDelete], partition: int, path: str) -> int | None:
-        """Return the number of the set of position delete files of a data file, or -1 less the number of its vector.
+        """Return the number of a data file's set of position delete files, or -1 - n if it has vector n.
 
         A data file with a vector has no other position deletes (iceberg 4.5).
         """
@@ -144,7 +147,7 @@ class _StatedDeletes:
         return self.file_sets.setdefault(PositionFiles(numbers), len(self.file_sets))
 
     def equality_delete(self, delete: ListedDelete) -> EqualityDelete:
-        """Return an equality delete as part of a plan. It applies to every file that it is listed for."""
+        """Return an equality delete as part of a plan. It applies to every file that lists it."""
         return EqualityDelete(
             path=delete.path,
             physical=self.path_map.physical(delete.path),

@@ -1,4 +1,4 @@
-"""The deletes of a server's plan: numbered, and checked against the partitions of their data files."""
+"""The deletes of a server's plan, numbered and checked against the partitions of their data files."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from harness.storage.records import dataclass
 if TYPE_CHECKING:
     from harness.metadata.iceberg.table import IcebergTable
 CLIENT = "open the table with planning='client'"
-"""The remedy for everything that only the metadata files tell."""
+"""The remedy if only the metadata files contain the missing information."""
 
 
 def refuse_duplicates(plan: ServerPlan, source: IcebergTable, catalog: str) -> None:
-    """Raise InvalidTableError if a data file is in a plan twice, unless the user allows it (iceberg 2.13)."""
+    """Raise InvalidTableError if a plan lists a data file twice, unless the user allows it (iceberg 2.13)."""
     paths = [task.file.path for task in plan.tasks]
     if len(frozenset(paths)) < len(paths) and not source.options.allow_duplicate_files:
         message = (
@@ -47,7 +47,7 @@ def refuse_duplicates(plan: ServerPlan, source: IcebergTable, catalog: str) -> N
 
 @dataclass(frozen=True, slots=True)
 class _Sources:
-    """The numbers of a data file's set of equality deletes, and of its vector or set of position delete files."""
+    """The numbers of a data file's equality delete set, and of its vector or set of position delete files."""
 
     equality: int
     vector: int | None = None
@@ -56,14 +56,14 @@ class _Sources:
 
 @dataclass(slots=True, kw_only=True)
 class TaskDeletes:
-    """The deletes of a server's plan, numbered in the order in which data files use them.
+    """The deletes of a server's plan, numbered in the order of their first use by a data file.
 
     Attributes:
         deletes: All deletes of the plan.
         source: The table.
         partitions: The partition tuples of the plan.
         scope: The rules for partitions.
-        spellings: The paths that the caller's path map equates.
+        spellings: The spellings of paths that the user's path map makes equal.
         live: The paths of all data files of the plan.
         catalog: The name of the catalog, for messages.
         equality: The number of each equality delete that was used, by its index in `deletes`.
@@ -93,7 +93,7 @@ class TaskDeletes:
 
         Raises:
             InvalidTableError: A data file is in the plan twice.
-            StorageError: A delete is in the plan that applies to no data file. It may be missing at one.
+            StorageError: The plan lists a delete that it applies to no data file, so a data file may lack this delete.
         """
         refuse_duplicates(plan, source, catalog)
         metadata, used = source.metadata, {place for task in plan.tasks for place in task.deletes}
@@ -117,7 +117,7 @@ class TaskDeletes:
         return deletes
 
     def add(self, task: FileTask, partition: int) -> _Sources:
-        """Return the deletes of a data file, after checking that they belong to it.
+        """Check that the deletes of a data file may apply to it, and return their numbers.
 
         Args:
             task: The data file.
@@ -141,14 +141,14 @@ class TaskDeletes:
             else:
                 files.append(place)
         set_number = self.equality_sets.setdefault(tuple(sorted(equality)), len(self.equality_sets))
-        # Position delete files do not count for a data file with a vector (iceberg 4.5).
+        # A data file with a vector ignores position delete files (iceberg 4.5).
         if vector is not None or not files:
             return _Sources(set_number, vector=vector)
         applied = PositionFiles(tuple(self.files.setdefault(place, len(self.files)) for place in files))
         return _Sources(set_number, files=self.file_sets.setdefault(applied, len(self.file_sets)))
 
     def _target(self, delete: DataFile) -> RecordedPath | None:
-        """Return the data file that a delete names, as the plan spells it."""
+        """Return the path of the data file that a delete names, in the plan's spelling."""
         target = delete.referenced_data_file
         if target is None or target in self.live:
             return target

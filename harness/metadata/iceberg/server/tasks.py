@@ -1,6 +1,6 @@
 """The files, deletes, and conditions of a plan that a server made.
 
-`parse_plan` reads the answers of a server, `file_document` writes a file as a server does.
+`parse_plan` reads the answers of a server. `file_document` writes a file in the form of a server's answer.
 
 Spec: Iceberg, open-api/rest-catalog-open-api.yaml, `FileScanTask` and `ContentFile`.
 """
@@ -36,12 +36,11 @@ class FileTask:
     Attributes:
         file: The file. It has no statistics: `statistics` holds them.
         deletes: Indexes into `ServerPlan.deletes` of the deletes that apply to the file, without repetition.
-        residual: The condition that the server says rows must still satisfy, in Iceberg's JSON. None if it says
-            nothing.
+        residual: The condition that rows must still satisfy according to the server, in Iceberg's JSON. None if the
+            server states no condition.
         statistics: The counts and bounds of the file as the server sent them: `value-counts`, `null-value-counts`,
             `nan-value-counts`, `lower-bounds`, and `upper-bounds`. `task_statistics` decodes them.
-        sequence_number: The data sequence number. None if the server does not send it; only some servers do, for files
-            with row ids.
+        sequence_number: The data sequence number, or None. Only some servers send it, and only for files with row ids.
     """
 
     file: DataFile
@@ -57,7 +56,7 @@ class ServerPlan:
 
     Attributes:
         tasks: The data files, in the order of the server. A file occurs twice if the server lists it twice.
-        deletes: The delete files and deletion vectors. Equal ones of different pages are one.
+        deletes: The delete files and deletion vectors. A delete that several answers list occurs once.
     """
 
     tasks: tuple[FileTask, ...] = field(repr=False)
@@ -77,7 +76,7 @@ def parse_plan(
         table: The table, for messages.
 
     Raises:
-        StorageError: An answer is not what the specification defines (cause `CatalogAnswer`).
+        StorageError: An answer violates the specification (cause `CatalogAnswer`).
         CorruptDeleteError: A data file has the deletion vector of another file, or two deletion vectors.
         EncryptedTableError: A file is encrypted.
         UnsupportedError: The format of a file is unknown.
@@ -96,9 +95,9 @@ def parse_plan(
 def parse_tasks(
     answer: PlanAnswer, metadata: TableMetadata, schema: dt.Schema, *, catalog: str, table: str
 ) -> ServerPlan:
-    """Return what `parse_plan` returns, also if a data file has the deletion vector of another one.
+    """Return a plan like `parse_plan`, but do not check which data files its deletion vectors belong to.
 
-    Raises the other errors of `parse_plan`, which describes the arguments.
+    See `parse_plan` for the arguments and the other errors.
     """
     parser = _PlanParser(metadata, read_schema_first(metadata.schemas, schema), catalog)
     try:
@@ -151,7 +150,7 @@ class _PlanParser:
 
     Attributes:
         metadata: The metadata of the table.
-        schemas: The schemas that have the types of partition values, that of the read first.
+        schemas: The schemas with the types of partition values. The schema of the read comes first.
         catalog: The name of the catalog.
         tasks: The tasks so far.
         deletes: The deletes so far.
@@ -186,7 +185,7 @@ class _PlanParser:
             )
 
     def error(self, problem: str, *, file: str | None = None, field: str | None = None) -> StorageError:
-        """Return the error for an answer that is not what the specification defines."""
+        """Return the error for an answer that violates the specification."""
         message = f"Catalog {self.catalog} returned an invalid plan: {problem}. Read the table with planning='client'"
         return StorageError(message, cause="CatalogAnswer", file=file, field=field)
 
@@ -233,7 +232,7 @@ class _PlanParser:
             raise encrypted(path)
         spec_id: Any = get("spec-id")
         size, record_count = get("file-size-in-bytes"), get("record-count")
-        # The checks are written out, because a plan may have 100,000 files.
+        # The checks are inlined for speed, because a plan may have 100,000 files.
         if record_count is not None and (type(record_count) is not int or record_count > _MOST):
             raise self._invalid_count(record_count, "record-count", path)
         if size is not None and (type(size) is not int or not 0 <= size <= _MOST):
@@ -269,7 +268,7 @@ class _PlanParser:
         )
 
     def _path(self, path: Any, key: str, file: str | None) -> str:
-        # JSON can contain half of a character, which no path in a manifest can.
+        # JSON can contain half of a surrogate pair, but a path in a manifest cannot.
         if type(path) is not str or not path or not is_possible_name(path):
             raise self.error(f"got {short_repr(path)}, expected the path of a file", file=file, field=key)
         return path
@@ -330,7 +329,7 @@ class _PlanParser:
         return tuple(values)
 
     def _partition(self, spec_id: Any, partition: Any, path: str) -> Mapping[int, Any]:
-        """Return a partition tuple. Files of one partition share it."""
+        """Return a partition tuple. Files in one partition share the object."""
         if type(spec_id) is not int or spec_id not in self.metadata.specs:
             problem = f"the table has no partition spec {short_repr(spec_id)}, only {sorted(self.metadata.specs)}"
             raise self.error(problem, file=path, field="spec-id")
@@ -391,18 +390,18 @@ class TaskStatistics:
 
 
 def task_statistics(task: FileTask, fields: Iterable[dt.Field]) -> TaskStatistics:
-    """Return the decoded statistics of a task's file. Unusable bounds are left out, as `decode_bound` defines them.
+    """Return the decoded statistics of a task's file. Bounds that `decode_bound` cannot use are left out.
 
-    The specification has bounds in the JSON form of their types. Servers that use Iceberg for Java send the
-    hexadecimal digits of encoded bounds instead. If a file only has bounds of texts and decimals that are valid in both
-    forms, the likelier form is used.
+    By the specification, a bound has the JSON form of its type. Servers that use Iceberg for Java send the hexadecimal
+    digits of encoded bounds instead. If all bounds of a file belong to strings and decimals and are valid in both
+    forms, the more likely form is used.
 
     Args:
         task: The task.
         fields: The fields to decode. Other fields are left out.
 
     Raises:
-        StorageError: The statistics are not what the specification defines (cause `CatalogAnswer`).
+        StorageError: The statistics violate the specification (cause `CatalogAnswer`).
     """
     types = {each.id: each.type for each in fields}
     maps = {key: _field_map(task, key, types) for key in (*COUNTS, *BOUNDS)}
@@ -438,7 +437,7 @@ def _invalid_statistics(task: FileTask, key: str, problem: str) -> StorageError:
 
 
 def _field_map(task: FileTask, key: str, types: Mapping[int, dt.Type]) -> dict[int, Any]:
-    """Return one of a file's maps as values by field id."""
+    """Return one of the file's statistics as values by field id."""
     document = task.statistics.get(key)
     if document is None:
         return {}
@@ -478,7 +477,7 @@ def file_document(
     Args:
         file: The file.
         metadata: The metadata of the table.
-        schemas: The schemas that have the types of columns, that of the read first.
+        schemas: The schemas with the types of columns. The schema of the read comes first.
         statistics: Ids of the fields whose counts and bounds are included. True for all fields of `schemas`. Only data
             files have counts and bounds.
     """

@@ -1,4 +1,4 @@
-"""Values in the answers of servers and in their requests: Iceberg's JSON form of single values.
+"""Iceberg's JSON form of single values, in requests to servers and in their answers.
 
 Spec: Iceberg, "JSON single-value serialization", and open-api/rest-catalog-open-api.yaml, `PrimitiveTypeValue`.
 """
@@ -22,14 +22,14 @@ _SPECIAL_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 def single_value(value: dt.CellValue, type_: dt.Type) -> Any:
     """Return an internal value in the JSON form of a type.
 
-    The value is written as Java does: hexadecimal digits in upper case, times with at least microseconds, and a float
-    that is not finite as a text.
+    The value has the form that Java writes: hexadecimal digits in upper case, times with at least microseconds, and
+    text for a float that is not finite.
 
     Returns:
         The JSON value. None for null.
 
     Raises:
-        ValueError: The type has no such form (variant, geometry, geography, and unknown types).
+        ValueError: The type has no JSON form (variant, geometry, geography, and unknown types).
     """
     if value is None:
         return None
@@ -81,14 +81,14 @@ def parse_single_value(json: Any, type_: dt.Type) -> dt.CellValue:
     """Return the internal value of a JSON value of a primitive type.
 
     Servers differ, so more forms are accepted than in metadata files. Dates may be numbers of days, and times and
-    timestamps numbers of microseconds. Instants may end in `Z`, decimals may be numbers or have another number of
-    digits after the point if that does not change their value, and floats may be `NaN` or infinite.
+    timestamps numbers of microseconds. Instants may end in `Z`. Decimals may be numbers, and may have a different
+    number of digits after the point if their value stays the same. Floats may be `NaN` or infinite.
 
     Returns:
         The internal value. None for null.
 
     Raises:
-        ValueError: The value does not have the type. The text describes what was expected.
+        ValueError: The value does not have the type. The message describes the expected form.
     """
     if json is None:
         return None
@@ -111,7 +111,7 @@ def parse_single_value(json: Any, type_: dt.Type) -> dt.CellValue:
 
 
 def _decimal_text(json: Any, type_: dt.DecimalType) -> Any:
-    """Return the text of a decimal with the digits after the point that its type has."""
+    """Return a decimal as text with as many digits after the point as its type has."""
     text = json if type(json) is str else repr(json) if type(json) in (int, float) else ""
     if not _DECIMAL.fullmatch(text):
         return json
