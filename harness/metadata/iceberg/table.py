@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from harness.errors import (
     AmbiguousTableError,
@@ -31,7 +31,6 @@ from harness.metadata.iceberg.manifests import ManifestFile
 from harness.metadata.iceberg.metadata import decompress, default_prefixes, parse_metadata
 from harness.metadata.iceberg.model import BlobMetadata, IcebergSnapshot, PartitionField, SortField, TableMetadata
 from harness.metadata.iceberg.scan import plan_scan
-from harness.metadata.iceberg.server.protocol import PlanServer
 from harness.metadata.iceberg.time_travel import IcebergSelection, select
 from harness.metadata.model.schema import SNAPSHOT_CHANGES, Schema, describe_field
 from harness.metadata.model.times import When
@@ -43,6 +42,9 @@ from harness.storage.paths import PathMap, PhysicalPath, RecordedPath, both_path
 from harness.storage.records import dataclass
 from harness.storage.stores import FileVersion, Storage
 from harness.storage.threads import phase, read_ahead
+
+if TYPE_CHECKING:
+    from harness.metadata.iceberg.server.protocol import PlanServer
 
 HINT = "version-hint.text"
 METADATA_DIRECTORY = "metadata"
