@@ -40,7 +40,8 @@ def add_again(draw: Draw, model: IcebergModel) -> Operation:
     commit = {"add": [entry.file.label], "as": fresh(taken, "s"), **_habits(draw)}
     if not isinstance(entry.file, ModelFile):
         return {"commit": {**commit, "operation": "delete"}}
-    if model.version > 1 and draw(st.booleans()):
+    # A vector that is still live may not be older than its data file.
+    if model.version > 1 and (entry.file.label in _vectors(model) or draw(st.booleans())):
         commit["sequence-number"] = entry.sequence
     return {"commit": {**commit, "operation": draw(st.sampled_from(["append", "overwrite"]))}}
 
