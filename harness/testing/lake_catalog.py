@@ -28,12 +28,12 @@ from harness.errors import HarnessError, RequestError
 from harness.metadata.catalogs.catalog import Catalog, Name, name_text, parse_name
 from harness.metadata.catalogs.unity_rest import Server
 from harness.metadata.iceberg.metadata import decompress
-from harness.metadata.iceberg.server.protocol import Call
+from harness.metadata.iceberg.server.protocol import PLANNING_MODE, Call
 from harness.metadata.iceberg.table import IcebergTable as OpenedTable
 from harness.table import open_table
 from harness.testing.json_server import HttpAnswer, JsonServer
 from harness.testing.lake import LakeTable
-from harness.testing.lake_catalog_client import MODE, SEPARATOR, RestCatalog
+from harness.testing.lake_catalog_client import SEPARATOR, RestCatalog
 from harness.testing.lake_catalog_plans import BadRequest, Page, ServerScan, scan_of
 from harness.testing.plan_faults import PlanFault, parse_fault, plant, plant_in_page
 from harness.writing.iceberg.builder import IcebergTable
@@ -183,7 +183,7 @@ class LakeCatalog(JsonServer):
     def _answer(self, method: str, path: list[str], query: Mapping[str, str], body: Any) -> HttpAnswer:
         match method, path:
             case "GET", ["config"]:
-                modes = {} if self.mode is None else {MODE: self.mode}
+                modes = {} if self.mode is None else {PLANNING_MODE: self.mode}
                 calls = [call.endpoint for call in Call if call in self.calls]
                 return 200, {}, {"defaults": {}, "overrides": modes, "endpoints": [*_ENDPOINTS, *calls]}
             case "GET", ["namespaces"]:
@@ -282,7 +282,7 @@ class LakeCatalog(JsonServer):
         if self.hides_metadata:
             for snapshot in metadata.get("snapshots", ()):
                 snapshot["manifest-list"] = f"{metadata['location']}/{_HIDDEN}.avro"
-        config = {} if self.mode is None else {MODE: self.mode}
+        config = {} if self.mode is None else {PLANNING_MODE: self.mode}
         lent = self._lent_with("table")
         location = f"{metadata['location']}/{_HIDDEN}.metadata.json" if self.hides_metadata else path
         return {"metadata-location": location, "metadata": metadata, "config": config, **lent}

@@ -18,11 +18,10 @@ from harness.metadata.catalogs.pyiceberg_answers import Answer
 from harness.metadata.catalogs.server_properties import table_location
 from harness.metadata.catalogs.unity_rest import RefusedError, Server
 from harness.metadata.iceberg.server import protocol
-from harness.metadata.iceberg.server.protocol import Call, Credential
+from harness.metadata.iceberg.server.protocol import PLANNING_MODE, Call, Credential, calls_of
 from harness.metadata.iceberg.server.refusals import without_secrets_in_error
 
 T = TypeVar("T")
-MODE = "scan-planning-mode"
 SEPARATOR = "\x1f"
 """The separator of the parts of a namespace in paths."""
 
@@ -48,15 +47,13 @@ class RestTransport:
 
     def send(self, call: Call, *, plan_id: str | None = None, body: Mapping[str, Any] | None = None) -> protocol.Answer:
         """Send a request, and return the answer, even if its status is an error."""
-        method, path = call.value.split(" ")
-        path = path.replace("{plan-id}", _quoted(plan_id or ""))
-        query = {"planId": plan_id} if call is Call.CREDENTIALS and plan_id is not None else {}
+        method, path, query = call.request(plan_id)
         status, content, after = self.server.send(method, f"{self.table}{path}", query, body)
         if 300 <= status < 400:
             self.server.failure("redirects to another address; set `uri` to the new one", "CatalogMoved")
         parsed = self.server.parse(content) if content else {}
         document = without_secrets_in_error(parsed, () if self.server.token is None else (self.server.token,))
-        return protocol.Answer(status=status, document=document, retry_after_s=after or None)
+        return protocol.Answer(status=status, document=document, retry_after_s=after or None, size=len(content))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +113,8 @@ class RestCatalog:
             return replace(location, server=server)
 
         server = TableServer(
-            transport=RestTransport(
-                server=self.server, calls=frozenset(call for call in Call if call.endpoint in endpoints), table=path
-            ),
-            mode={**properties, **of_table}.get(MODE),
+            transport=RestTransport(server=self.server, calls=calls_of(endpoints), table=path),
+            mode={**properties, **of_table}.get(PLANNING_MODE),
             metadata=lambda: json.dumps(self._part(self._ask(path, {}) or {}, "metadata", dict)).encode(),
             located=located,
         )

@@ -11,16 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from urllib.parse import quote
 
 from harness.errors import StorageError
 from harness.metadata.catalogs.catalog import Name, TableServer, name_text
 from harness.metadata.catalogs.pyiceberg import PyIcebergCatalog, translate_errors
 from harness.metadata.catalogs.pyiceberg_answers import Answer as TableAnswer
 from harness.metadata.catalogs.pyiceberg_answers import load_metadata, renewing_token
-from harness.metadata.catalogs.pyiceberg_rest import PLANNING_MODE, read_response
+from harness.metadata.catalogs.pyiceberg_rest import read_response
 from harness.metadata.iceberg.server.calls import LONGEST_PLANNING_S
-from harness.metadata.iceberg.server.protocol import Answer, Call
+from harness.metadata.iceberg.server.protocol import PLANNING_MODE, Answer, Call, calls_of
 from harness.metadata.iceberg.server.refusals import without_secrets_in_error
 from harness.storage.clients import retry_after_s
 
@@ -40,8 +39,7 @@ class PyIcebergTransport:
     calls: frozenset[Call] = field(init=False)
 
     def __post_init__(self) -> None:
-        listed = {str(each) for each in getattr(self.of_catalog.client, "_supported_endpoints", ())}
-        object.__setattr__(self, "calls", frozenset(call for call in Call if call.endpoint in listed))
+        object.__setattr__(self, "calls", calls_of(getattr(self.of_catalog.client, "_supported_endpoints", ())))
 
     @property
     def catalog(self) -> str:
@@ -53,9 +51,9 @@ class PyIcebergTransport:
         from pyiceberg.catalog.rest import Endpoints
 
         client, secrets = self.of_catalog.client, self.of_catalog.secrets
-        method, path = call.value.split(" ")
+        method, path, query = call.request(plan_id)
         options: dict[str, Any] = {
-            "params": {"planId": plan_id} if call is Call.CREDENTIALS and plan_id is not None else {},
+            "params": query,
             "data": None if body is None else json.dumps(body).encode(),
             # A redirected request would be sent again, with the token and without its body.
             "allow_redirects": False,
@@ -65,8 +63,7 @@ class PyIcebergTransport:
         }
         with translate_errors(self.catalog, self.of_catalog.uri, f"{call.name} {name_text(self.table)}", secrets):
             place = client.url(Endpoints.load_table, **client._split_identifier_for_path(self.table))
-            url = place + path.replace("{plan-id}", quote(plan_id or "", safe=""))
-            response = renewing_token(client, lambda: client._session.request(method, url, **options))
+            response = renewing_token(client, lambda: client._session.request(method, place + path, **options))
             read_response(self.catalog, response)
         return Answer(
             status=response.status_code,

@@ -23,8 +23,6 @@ from harness.storage.paths import redact
 
 _LOG = logging.getLogger("harness.catalogs")
 
-PLANNING_MODE = "scan-planning-mode"
-"""The property that states who plans scans, `client` or `server`."""
 _SETTABLE = re.compile(
     r"prefix|warehouse|namespace-separator|view-endpoints-supported|rest-page-size"
     r"|scan-planning-mode|header\.x-iceberg-access-delegation|client\.region|(?:s3|gcs|adls)\..+",

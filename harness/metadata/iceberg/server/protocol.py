@@ -12,12 +12,16 @@ Spec: Iceberg, open-api/rest-catalog-open-api.yaml.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from harness.storage.records import dataclass
 from harness.storage.stores import Storage
+
+PLANNING_MODE = "scan-planning-mode"
+"""The property with which a server says who plans the reads of a table: `client` or `server`."""
 
 
 class Call(enum.Enum):
@@ -31,9 +35,25 @@ class Call(enum.Enum):
 
     @property
     def endpoint(self) -> str:
-        """The call in the form that servers use in their configuration."""
+        """The call as the configuration of a server lists it."""
         method, path = self.value.split(" ")
         return f"{method} /v1/{{prefix}}/namespaces/{{namespace}}/tables/{{table}}{path}"
+
+    def request(self, plan_id: str | None) -> tuple[str, str, dict[str, str]]:
+        """Return the method of a request, its path below that of the table, and its query parameters.
+
+        Args:
+            plan_id: The plan, for the calls that name one.
+        """
+        method, path = self.value.split(" ")
+        query = {"planId": plan_id} if self is Call.CREDENTIALS and plan_id is not None else {}
+        return method, path.replace("{plan-id}", quote(plan_id or "", safe="")), query
+
+
+def calls_of(endpoints: Iterable[object]) -> frozenset[Call]:
+    """Return the calls in the endpoints that the configuration of a server lists."""
+    listed = {str(endpoint) for endpoint in endpoints}
+    return frozenset(call for call in Call if call.endpoint in listed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
